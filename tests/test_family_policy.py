@@ -130,6 +130,54 @@ def test_scores_that_follow_and_what_is_not_needed(kind):
         assert cost[left].sum() == cost[inside].sum()
 
 
+@pytest.mark.parametrize("device", ["host"], indirect=True)
+def test_sets_of_one_step_have_no_element_in_common(group):
+    """In any order of preference those that one after the other could be taken, after some choices, too."""
+    graph, (block,) = whole_graph(opened(1))[0], blocks_of(group, [opened(1)])
+    env, draws = begin_environment(group, block, SetCover()), np.random.default_rng(3)
+    near = [set(graph.indices[lo:hi].tolist()) for lo, hi in zip(graph.indptr, graph.indptr[1:])]
+    while not env.done:
+        left = set(np.flatnonzero(whole_rows(group, block, env.mark_own)).tolist())
+        ordered = draws.permutation([v for v in near[-1] if near[v] & left])
+        expected, met = [], set()
+        for v in ordered.tolist():
+            if not met & near[v]:
+                expected.append(v)
+                met |= near[v] & left
+        assert env.apart(ordered).tolist() == expected
+        step_together(group, [env], [ordered[:1]])
+
+
+@alone
+@pytest.mark.parametrize("factor", [2.0**-40, 2.0**20, 1e-5, 3e7])
+def test_the_unit_of_costs_makes_no_difference(factor):
+    """A power of two none at all; nor do sets that are next to free, or far too dear."""
+    sets, paid = drawn_sets(2, "skewed", "whole")
+    asked = {"search.solver": "policy", "search.bounds": False, "search.baselines": False}
+    plain = solve(sets, "set_cover", node_weights=paid, settings=asked)
+    scaled = [factor * cost for cost in paid]
+    if np.frexp(factor)[0] == 0.5:
+        assert solve(sets, "set_cover", node_weights=scaled, settings=asked).nodes == plain.nodes
+    for odd in (0.0, 1e6):
+        found = solve([*sets, sets[0]], "set_cover", node_weights=[*scaled, factor * odd], settings=asked)
+        assert found.objective / factor <= 1.05 * plain.objective
+
+
+@alone
+def test_several_sets_by_an_evaluation_are_as_good():
+    asked = {"search.solver": "policy", "search.bounds": False, "search.baselines": False}
+    several = {"select.rule": "fraction", "select.fraction": 0.1}
+    totals = np.zeros((2, 2))
+    for kind in ("even", "skewed", "near"):
+        sets, paid = drawn_sets(7, kind, "whole")
+        for costs in (None, paid):
+            one = solve(sets, "set_cover", node_weights=costs, settings=asked)
+            found = solve(sets, "set_cover", node_weights=costs, settings=asked | several)
+            totals[0] += 1, found.objective / one.objective
+            totals[1] += one.policy_evaluations, found.policy_evaluations
+    assert totals[0, 1] <= 1.03 * totals[0, 0] and 3 * totals[1, 1] < 2 * totals[1, 0]
+
+
 def test_the_ranks_learn_what_one_process_learns(group, single):
     case = Case(
         seed=4, agent=AgentCase(warmup=4, batch=8, target_every=5, epsilon_decay_steps=20),

@@ -67,13 +67,13 @@ class SetCover(MinimumDominatingSet):
     element or of the reference.
 
     State: the marks of the demands that are left (app/rl/family_env.py). A candidate S of cost c is *cheap*
-    by a(S) = m / c, m the harmonic mean of all costs, so that a is one on the average and where costs are
-    equal. Its code tells its *efficiency*, a(S) times the demands left that it meets, what a greedy goes by;
-    that of a demand u how many candidates may meet it, each counted by how cheap it is, d(u) = sum of a(S).
-    What is scarce has to be paid for in any case, and a greedy does not see it. Both are whole numbers of
-    2^-8, of which six leading binary digits are kept (`levels`): where costs are equal, counts below 64 are
-    told exactly. Messages sum over neighbours: a candidate hears how scarce its demands are, and a demand
-    how efficient its candidates.
+    by a(S) = m / c, m the harmonic mean of the costs (without those far below the middle one), so that a is
+    one on the average and where costs are equal. Its code tells its *efficiency*, a(S) times the demands left
+    that it meets, what a greedy goes by; that of a demand u how many candidates may meet it, each counted by
+    how cheap it is, d(u) = sum of a(S). What is scarce has to be paid for in any case, and a greedy does not
+    see it. Both are whole numbers of 2^-8, of which six leading binary digits are kept (`levels`): where
+    costs are equal, counts below 64 are told exactly. Messages sum over neighbours: a candidate hears how
+    scarce its demands are, and a demand how efficient its candidates.
 
     Reward     minus the costs of the chosen, by the mean m. To add, at the end of an episode, the costs of
                what its cover does not need was tried: learned on small families it misled on larger ones

@@ -5,6 +5,7 @@ those on marks and sums of marks, app/rl/core_env.py those on 2-cores. A problem
 `dynamics`.
 """
 
+import math
 from operator import add
 from typing import Any, Protocol
 
@@ -74,6 +75,12 @@ class Environment(Protocol):
         """Local numbers of the own nodes that may be chosen, ascending."""
         ...
 
+    def apart(self, ordered: np.ndarray) -> np.ndarray:
+        """Of candidates [k] (global), best first, those that are worth choosing in one step. Ranks: all call;
+        identical on all.
+        """
+        ...
+
     def reached_own(self, nodes: np.ndarray) -> np.ndarray:
         """[k, 2] int64, what every rank has to know of a choice of nodes [k] (global) and only this one does.
 
@@ -128,6 +135,10 @@ class NodeEnv:
         kept = min(len(totals), len(self.totals))
         self.totals = self.problem.totals(*totals[:kept], *self.totals[kept:])
         self.steps, self.chosen = self.steps + steps, self.chosen + steps
+
+    def apart(self, ordered: np.ndarray) -> np.ndarray:
+        """All of the candidates [k]: what one is worth hardly depends on the others."""
+        return ordered
 
     def owned(self, nodes: np.ndarray) -> np.ndarray:
         """Local numbers of those of the global nodes [k] that this rank owns."""
@@ -285,7 +296,7 @@ def objective_of(env: Environment) -> float:
         return env.value
     found, metric = env.problem.objective(env.chosen, env.totals), env.block.metric
     if metric is None and (unit := getattr(env, "unit", 1)) != 1:
-        return round(found * unit, 3)  # costs are held in parts of their mean
+        return round(found * unit, 3 - min(math.floor(math.log10(unit)), 0))  # in parts of their mean
     return found if metric is None or metric.unit == 1 else found * metric.unit
 
 

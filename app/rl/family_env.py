@@ -15,8 +15,13 @@ from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
 
 Array = Any
-LEAST_COST = 2.0**-20  # what costs less, or nothing, counts as this cheap
+LEAST_COST = 2.0**-20  # what costs less in the unit of costs, or nothing, counts as this cheap
+LOWEST_EXPONENT, EXPONENTS = -160, 320  # of costs
+UNIT_EXPONENTS = 1, 7  # of the middle cost in the unit of costs: it is 1 to 128
+FAR_BELOW = 2.0**-9  # of the power of two above the middle cost: what costs less is not in the mean
+MOST_SPENT = 1 << 50
 CHEAPEST = 1 << 16  # units: no candidate counts as cheaper than 2^8 times the mean
+ROUNDS = 8  # of choosing sets without an element in common
 INVERSE = 1 << 20  # one, in the fixed point of 1 / cost
 
 
@@ -29,7 +34,7 @@ class Family:
              candidates; 0 on the reference, on padding and on what no candidate can meet
     price    int64, of demands what meeting them costs by the potential, in 2^-30 mean costs; else 0
     cost     int64, of candidates their cost in 2^-20 mean costs; else 0
-    mean     the mean cost, a harmonic mean
+    mean     the mean cost, a harmonic mean of those that are not far below the middle one
     """
 
     mark: np.ndarray
@@ -69,24 +74,41 @@ def make_family(group: Group, block: RowBlock, demand: np.ndarray, candidate: np
 
     Ranks     all call; costs and sums are whole numbers, so no bit depends on their number
     """
-    cost = np.ones(block.n_own)
+    cost, unit, least = np.ones(block.n_own), 1.0, 0.0
     if block.node_weights is not None:
         cost[: block.n_real] = block.node_weights
+        unit, least = _unit_of(group, cost[candidate])
+        cost /= unit  # exact, a power of two
     inverse = np.floor(INVERSE / np.maximum(cost, LEAST_COST)).astype(np.int64)
-    count, total = group.sum_integers(
-        np.array([np.count_nonzero(candidate), inverse[candidate].sum()], dtype=np.int64)
+    counted = candidate & (cost >= least)
+    count, among, total = group.sum_integers(
+        np.array([candidate.sum(), counted.sum(), inverse[counted].sum()], dtype=np.int64)
     ).tolist()
-    mean = INVERSE * count / max(total, 1)
+    mean = INVERSE * among / total if total else 1.0
     cheap = np.floor((1 << UNIT_BITS) * mean / np.maximum(cost, LEAST_COST))
     look = np.where(candidate, np.clip(cheap, 1, CHEAPEST), 0).astype(np.int64)
     near = sums_near(group, block, look, np.int64)
     demand = demand & (near > 0)
     look[demand] = -near[demand]
-    paid = np.rint(cost * (SPENT_ONE / mean)) if mean else np.zeros(block.n_own)
+    paid = np.minimum(np.rint(cost * (SPENT_ONE / mean)), MOST_SPENT)
     return Family(
         demand.astype(np.int32), look, _prices(group, demand, near, count),
-        np.where(candidate, paid, 0).astype(np.int64), mean,
+        np.where(candidate, paid, 0).astype(np.int64), mean * unit,
     )  # fmt: skip
+
+
+def _unit_of(group: Group, cost: np.ndarray) -> tuple[float, float]:
+    """A power of two in which costs [k] of own candidates are counted, and the least in it that is not far
+    below the middle one: a set that is next to free makes no difference to how dear the others are. Both are
+    told from how many costs have each binary exponent. Ranks: all call; identical on all.
+    """
+    exponent = np.frexp(cost[cost > 0])[1] - LOWEST_EXPONENT
+    below = np.cumsum(group.sum_integers(np.bincount(exponent, minlength=EXPONENTS).astype(np.int64)))
+    if not below[-1]:
+        return 1.0, 0.0
+    middle = int(np.searchsorted(2 * below, below[-1])) + LOWEST_EXPONENT
+    inside = min(max(middle, UNIT_EXPONENTS[0]), UNIT_EXPONENTS[1])
+    return 2.0 ** (middle - inside), FAR_BELOW * 2.0**inside
 
 
 def _prices(group: Group, demand: np.ndarray, near: np.ndarray, count: int) -> np.ndarray:
@@ -148,6 +170,36 @@ class FamilyEnv(FieldEnv):
     def all_codes_own(self) -> np.ndarray:
         """The same: features of the code alone, which ask for more, are not offered."""
         return self.codes_own()
+
+    def apart(self, ordered: np.ndarray) -> np.ndarray:
+        """Of candidates [k] (global), best first, those that share no demand that is left with an earlier
+        one of these: a second set of the same elements is worth less than its score says.
+
+        In each of ROUNDS rounds those go first that are the first ones of all their demands, and with them
+        leave those that share one; what is undecided then waits for the next step.
+        """
+        rows, place = self.block.adjacent_own(ordered)
+        left = self.mark_own[rows] > 0
+        rows, place = rows[left], place[left]
+        taken, waits = np.zeros(len(ordered), dtype=bool), np.ones(len(ordered), dtype=bool)
+        for _ in range(ROUNDS if len(ordered) > 1 else 0):
+            first = np.full(self.block.n_own, len(ordered), dtype=np.int64)
+            np.minimum.at(first, rows, place)
+            go = waits & ~self._any_place(place[first[rows] < place], len(ordered))
+            met = np.zeros(self.block.n_own, dtype=bool)
+            met[rows[go[place]]] = True
+            taken |= go
+            waits &= ~self._any_place(place[met[rows]], len(ordered))
+            if not waits.any():
+                break
+            rows, place = rows[waits[place]], place[waits[place]]
+        return ordered[taken] if len(ordered) > 1 else ordered
+
+    def _any_place(self, places: np.ndarray, count: int) -> np.ndarray:
+        """[count] bool, which of the places some rank has. Ranks: all call."""
+        found = np.zeros(count, dtype=np.int64)
+        found[places] = 1
+        return self.group.sum_integers(found) > 0
 
     def choose_own(self, nodes: np.ndarray, reached: np.ndarray) -> np.ndarray:
         """Choose candidates [k] (global): the marks `reached` go, and what the choice costs is spent."""

@@ -54,18 +54,18 @@ def play_rest(
         env = residual.env
         wanted = max(1, int(greedy.share * env.totals.candidates))
         nodes = top_nodes(group, group.device, group.device.put(_keys_own(residual, price_own)), wanted)
-        step_together(group, [env], [_taken(group, env.block, nodes, greedy)])
+        step_together(group, [env], [_taken(group, env, nodes, greedy)])
         if compact.worth_compacting(residual):
             residual.write_back(chosen_at_own)
             residual = compact.compact(group, residual)
     return residual
 
 
-def _taken(group: Group, block: RowBlock, ordered: np.ndarray, greedy: Greedy) -> np.ndarray:
+def _taken(group: Group, env: Environment, ordered: np.ndarray, greedy: Greedy) -> np.ndarray:
     """Of nodes [k], best first, those that are taken at once. Ranks: all call; identical on all."""
     if not greedy.apart:
-        return independent(group, block, ordered)
-    taken, least = unmet(group, block, ordered), int(greedy.least * len(ordered))
+        return env.apart(independent(group, env.block, ordered))
+    taken, least = unmet(group, env.block, ordered), int(greedy.least * len(ordered))
     if len(taken) >= least:
         return taken
     return np.concatenate([taken, ordered[~np.isin(ordered, taken)]])[:least]

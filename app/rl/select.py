@@ -198,13 +198,15 @@ def adaptive(group: Group, device: Any, keys_own: Array, env: Environment, share
     left, n = env.totals.candidates, share.nodes
     wanted = 8 if 2 * left > n else 4 if 4 * left > n else 2 if 8 * left > n else 1
     nodes = top_nodes(group, device, keys_own, min(wanted, left))
-    return nodes if env.problem.adjacent else independent(group, env.block, nodes)
+    return env.apart(nodes if env.problem.adjacent else independent(group, env.block, nodes))
 
 
 def top_fraction(group: Group, device: Any, keys_own: Array, env: Environment, share: Share) -> np.ndarray:
-    """The best fraction of the candidates, skipping any that is adjacent to a better one taken."""
+    """The best fraction of the candidates, skipping any that is adjacent to a better one taken; of sets any
+    that shares an element which is left with one.
+    """
     wanted = max(1, int(share.fraction * env.totals.candidates))
-    return independent(group, env.block, top_nodes(group, device, keys_own, wanted))
+    return env.apart(independent(group, env.block, top_nodes(group, device, keys_own, wanted)))
 
 
 def random_candidates(group: Group, envs: list[Environment], picks: list[int]) -> np.ndarray:

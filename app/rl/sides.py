@@ -109,6 +109,10 @@ class SidesEnv:
         """Local numbers of the own nodes that may be chosen, ascending."""
         return np.flatnonzero(self.codes_own() >= self.problem.first_candidate)
 
+    def apart(self, ordered: np.ndarray) -> np.ndarray:
+        """All of the nodes [k]."""
+        return ordered
+
     def reached_own(self, nodes: np.ndarray) -> np.ndarray:
         """Nothing: every rank knows the marks of its extended columns."""
         return NONE_REACHED

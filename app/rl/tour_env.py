@@ -62,6 +62,10 @@ class TourEnv:
         """Local numbers of the own cities outside the tour, ascending."""
         return np.flatnonzero(self.codes_own() >= self.problem.first_candidate)
 
+    def apart(self, ordered: np.ndarray) -> np.ndarray:
+        """All of the cities [k]."""
+        return ordered
+
     def reached_own(self, nodes: np.ndarray) -> np.ndarray:
         """Nothing: every rank knows the whole tour."""
         return NONE_REACHED
