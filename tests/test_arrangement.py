@@ -420,11 +420,17 @@ def test_an_answer_is_never_worse_than_where_it_starts():
 
 
 @alone
-def test_weights_that_are_not_counted_and_those_below_zero_are_refused():
-    for kind in KINDS:
-        if kind not in WEIGHTED:
-            with pytest.raises(GraphError, match=f"{kind} counts nodes, and its edges have weights"):
-                solve([(1, 2, 2.0), (2, 3, 1.0)], "arrangement", settings=QUICK | {"problem.arrange": kind})
+def test_weights_that_are_not_counted_and_those_below_zero(tmp_path):
+    """A matrix of any entries has a bandwidth; a length needs weights from 0 on."""
+    path, drawn = tmp_path / "m.txt", nx.gnp_random_graph(12, 0.3, seed=3)
+    path.write_text("".join(f"{u} {v} {(-1) ** u * (u + v)}\n" for u, v in drawn.edges))
+    for kind in set(KINDS) - set(WEIGHTED):
+        keys = QUICK | {"problem.arrange": kind}
+        plain = solve(nx.Graph(drawn.edges), "arrangement", settings=keys)
+        assert solve(str(path), "arrangement", settings=keys).objective == plain.objective
+    keys = [f"graph.path={path}", "problem.arrange=profile", "search.steps=100", f"--out={tmp_path}/run"]
+    code, told = run_job([sys.executable, "run.py", "inputs/arrangement.toml", *keys], 120)
+    assert code == 0 and "weights of edges are not counted" in " ".join(told.split()), told
     with pytest.raises(GraphError, match=r"edge 1-2 has the weight -2 < 0; weights from 0 on"):
         solve([(1, 2, -2.0), (2, 3, 1.0)], "arrangement", settings=QUICK)
     answer = solve([(1, 2, 0.0), (2, 3, 1.5)], "arrangement", settings=QUICK)

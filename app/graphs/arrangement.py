@@ -156,13 +156,10 @@ def arrangement_of(graph: Graph, kind: str) -> Arrangement:
 
 
 def _weights(graph: Graph, kind: str) -> tuple[np.ndarray, float]:
-    """[nnz] int64 in units; of a kind that counts edges all one."""
+    """[nnz] int64 in units; of a kind that counts nodes all one: it is of where a matrix has entries."""
     given = graph.weights
-    if given is None or (given == 1).all():
+    if kind not in WEIGHTED or given is None or (given == 1).all():
         return np.ones(len(graph.indices), dtype=np.int64), 1.0
-    if kind not in WEIGHTED:
-        right = 'a graph without them, or problem.arrange = "length" or "cutwidth", would be right'
-        raise GraphError(f"{graph.name}: {kind} counts nodes, and its edges have weights; {right}")
     negative = np.flatnonzero(given < 0)
     if len(negative):
         where = int(negative[0])

@@ -102,7 +102,10 @@ class ArrangementTools(Toolbox):
         used = {"no edge": int((degree == 0).sum()), "leaves": len(self.leaves)}
         told = ", ".join(f"{name} {count}" for name, count in used.items() if count) or "no node goes"
         words = "component" if parts == 1 else "components"
-        return f"reduced to {self.inner.n} of {self.graph.n} nodes, {parts} {words} ({told})"
+        given = self.graph.weights
+        ignored = asked.kind not in WEIGHTED and given is not None and bool((given != 1).any())
+        more = "; weights of edges are not counted" if ignored else ""
+        return f"reduced to {self.inner.n} of {self.graph.n} nodes, {parts} {words} ({told}){more}"
 
     def as_solution(self, numbers: np.ndarray) -> np.ndarray:
         """An order as it is."""
