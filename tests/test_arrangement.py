@@ -139,8 +139,6 @@ def test_searches_and_bounds_reach_the_least_value_of_seven_nodes(kind):
         bounds = ArrangementBounds(asked)
         while bounds.improve(0.0, best + 1):
             assert bounds.value <= best
-            pieces = bounds.pieces()  # none of a graph of which parts are not yet made
-            assert pieces is None or sorted(pieces) == list(range(asked.n))
         assert bounds.value == best and bounds.proved
         assert ArrangementProof(bounds.witness(), True).proved(asked) == best
         found = bounds.optimum()
@@ -282,6 +280,20 @@ def test_leaves_of_separations_go_and_come_back():
 
 
 # ---- bounds and proofs --------------------------------------------------------------------------------
+
+
+@alone
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_take_parts_one_by_one(kind):
+    """The largest first; no order of all is known before each part has one."""
+    asked = asked_of(nx.disjoint_union_all([nx.path_graph(4), nx.complete_graph(6), nx.cycle_graph(5)]), kind)
+    bounds = ArrangementBounds(asked)
+    assert bounds.improve(0.0, 1 << 40, np.arange(asked.n)) and bounds.pieces() is None
+    assert bounds.value >= witness.by_degrees(asked_of(nx.complete_graph(6), kind))
+    while bounds.improve(0.0, 1 << 40):
+        pieces = bounds.pieces()
+        assert pieces is None or sorted(pieces) == list(range(asked.n))
+    assert asked.value(bounds.optimum()) == bounds.value and bounds.proved
 
 
 @alone
