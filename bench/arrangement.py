@@ -61,8 +61,8 @@ def row(name: str, known: dict[str, int], graph: nx.Graph, kind: str, seconds: f
     best = min(answer.baselines.items(), key=lambda each: each[1])
     found = [
         answer.objective,
-        answer.bound,
-        answer.bound_method,
+        "" if answer.bound is None else answer.bound,
+        answer.bound_method or "",
         spent,
         scipys(graph, kind),
         f"{best[1]}, {best[0]}",

@@ -209,6 +209,31 @@ def test_spectral_orders_keep_their_scale_and_mix_two_vectors():
             and asked.value(found[0]) < asked.value(np.arange(asked.n)) / 2
         )
     assert not list(spectral(asked, np.arange(asked.n), lambda: True))
+    looks = itertools.count()
+    (early,) = spectral(asked, np.arange(asked.n), lambda: next(looks) > 30)  # all levels are made by then
+    assert asked.value(early) < asked.value(np.arange(asked.n)) / 2
+
+
+@alone
+@pytest.mark.parametrize("kind", KINDS)
+def test_searches_begin_with_the_best_plain_order_beside_the_answer(kind):
+    """Parts, nodes without edges, and leaves that go; also where the time is up during the spectral order."""
+    graph = nx.disjoint_union_all([nx.star_graph(5), nx.empty_graph(2), drawn(3, 60, 3.0), drawn(4, 30, 4.0)])
+    asked = asked_of(graph, kind)
+    whole = Graph("g", asked.n, 0, asked.n, asked.indptr, asked.indices, len(asked.indices) // 2)
+    for most in (1 << 30, 60, 1):
+        tools = ArrangementTools(Instance(whole, arrange=kind), LinearArrangement())
+        tools.reduce(lambda: False)
+        looks = itertools.count()
+        with tools.watched(lambda looks=looks, most=most: next(looks) >= most):
+            start = tools.start()
+        first = RULES["cuthill_mckee" if kind == BANDWIDTH else "sloan"][1](asked)
+        plain = {name: asked.value(made()[0]) for name, made in tools.baselines().items()}
+        best = min(plain.values()) if most == 1 << 30 else asked.value(first)
+        assert tools.value(tools.lift(start)) == tools.inner.value(start) <= best
+        search = tools.search(1, start)
+        search.run(3000)
+        assert asked.value(tools.lift(search.solution())) <= best
 
 
 @alone
@@ -255,6 +280,20 @@ def test_leaves_of_separations_go_and_come_back():
 
 
 # ---- bounds and proofs --------------------------------------------------------------------------------
+
+
+@alone
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_take_parts_one_by_one(kind):
+    """The largest first; no order of all is known before each part has one."""
+    asked = asked_of(nx.disjoint_union_all([nx.path_graph(4), nx.complete_graph(6), nx.cycle_graph(5)]), kind)
+    bounds = ArrangementBounds(asked)
+    assert bounds.improve(0.0, 1 << 40, np.arange(asked.n)) and bounds.pieces() is None
+    assert bounds.value >= witness.by_degrees(asked_of(nx.complete_graph(6), kind))
+    while bounds.improve(0.0, 1 << 40):
+        pieces = bounds.pieces()
+        assert pieces is None or sorted(pieces) == list(range(asked.n))
+    assert asked.value(bounds.optimum()) == bounds.value and bounds.proved
 
 
 @alone

@@ -83,7 +83,8 @@ class ArrangementBounds(Bounds):
         self.value, self.method, self.check_seconds = 0, "", 0.0
         self._whole: ArrangementPart | None = None
         self._parts: list[Component] = []
-        self._known, self._split = 1 << 62, False
+        self._known, self._split = 1 << 62, False  # whether all components are made
+        self._making = self._make_parts()
         self._heard: np.ndarray | None = None
         self._end = math.inf
         self._offered: tuple[int, np.ndarray | None] = 1 << 62, None
@@ -130,13 +131,14 @@ class ArrangementBounds(Bounds):
             return self.value < self._known and self._more
         while self.value < self._known:
             if self._splits:
-                self._make_parts()
+                next(self._making, None)
             elif (chosen := self._next()) is not None:
                 self._advance(chosen)
                 self._weigh()
             else:
                 return False
             if time.perf_counter() - begun >= seconds:
+                self._weigh()
                 return self.value < self._known and self._more
         return False
 
@@ -147,7 +149,7 @@ class ArrangementBounds(Bounds):
     def pieces(self) -> np.ndarray | None:
         """[n] int64, an order better than the caller's; None: there is none."""
         upper = self._upper()
-        if self._parts and upper < min(self._known, self._offered[0]):
+        if self._split and self._parts and upper < min(self._known, self._offered[0]):
             self._offered = upper, np.concatenate([each.nodes[each.order] for each in self._parts])
         return self._offered[1] if self._offered[0] < self._known else None
 
@@ -188,25 +190,29 @@ class ArrangementBounds(Bounds):
         """Whether components are still to be made, and there is time for it."""
         return not self._split and SPLIT_SECONDS * self._entries <= self._end - time.perf_counter()
 
-    def _make_parts(self) -> None:
-        """Components, each with a bound by its degrees."""
-        asked, self._split = self._asked, True
+    def _make_parts(self) -> Iterator[None]:
+        """Components one by one, large ones first, each with a bound by its degrees."""
+        asked = self._asked
         label = asked.parts()
         order = np.argsort(label, kind="stable")
         groups = np.split(order, np.cumsum(np.bincount(label))[:-1])
         if len(groups) > MOST_PARTS or len(groups) * asked.n > MOST_MARKS:
+            self._split = True
             return
-        for nodes in groups:
+        for nodes in sorted(groups, key=len, reverse=True):
             part = asked if len(groups) == 1 else asked.induced(nodes)
             best = part_of(nodes, witness.DEGREES, witness.by_degrees(part))
             first = np.arange(len(nodes))
             own = Component(nodes, part, best, best.lower, first, part.value(first))
             own.work = self._ways(own)
+            if self._heard is not None:
+                self._take(own, np.argsort(places_of(self._heard)[nodes], kind="stable"))
             self._parts.append(own)
             self._advance(own)
-        self._heard, heard = None, self._heard
-        self._hear(self._known, heard)
-        self._weigh()
+            self._split = len(self._parts) == len(groups)
+            if self._split:
+                self._weigh()
+            yield
 
     def _hear(self, best: int, solution: np.ndarray | None) -> None:
         """What the caller knows; an order counts once."""

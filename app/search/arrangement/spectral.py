@@ -25,6 +25,7 @@ from app.toolbox import Look, never
 LARGEST = 1 << 30  # of a coordinate
 MOST_WEIGHT = 1 << 20  # of the weights of a node: products are below 2^52
 COARSEST, ROUNDS, COARSEST_ROUNDS = 40, 30, 400
+STALLED_ROUNDS = 100  # of the coarsest level where matching leaves more nodes: a few are as good there
 TRIES = 4  # at a matching
 MIXTURES = (
     (1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (1, 2), (-1, 2), (-2, 1), (5, 1), (5, -1), (1, 5), (-1, 5),
@@ -34,6 +35,8 @@ MIXTURES = (
 
 def spectral(asked: Arrangement, begin: np.ndarray, look: Look = never) -> Iterator[np.ndarray]:
     """Orders [n] int64 by mixtures of two vectors, component by component; none where there is no time.
+
+    Where the time is up once all levels are made, there is one, of what the vectors are by then.
 
     begin   [n] an order, which ties follow, and the coarsest level begins from
     look    asked now and then whether the time is up
@@ -56,7 +59,7 @@ def spectral(asked: Arrangement, begin: np.ndarray, look: Look = never) -> Itera
 
 
 def _vectors(matrix: sparse.csr_array, label: np.ndarray, place: np.ndarray, look: Look) -> np.ndarray | None:
-    """[2, n] int64, both vectors; None: no time."""
+    """[2, n] int64, both vectors; None: no time to make all levels."""
     n = matrix.shape[0]
     if look():
         return None
@@ -65,7 +68,8 @@ def _vectors(matrix: sparse.csr_array, label: np.ndarray, place: np.ndarray, loo
     if count >= 0.9 * n:
         other = np.argsort(np.arange(n) * 0x9E3779B1 % 0xFFFFFFFB, kind="stable")  # without a pattern
         pair = np.stack([_spread(each, label) for each in (place, other)])
-        return _smooth(matrix, label, pair, COARSEST_ROUNDS, look)
+        rounds = COARSEST_ROUNDS if n <= COARSEST else STALLED_ROUNDS
+        return _smooth(matrix, label, pair, rounds, look)
     fold = sparse.csr_array((np.ones(n, dtype=np.int64), (np.arange(n), group)), shape=(n, count))
     coarse = sparse.csr_array(fold.T @ matrix @ fold)
     coarse.setdiag(0)
@@ -122,8 +126,8 @@ def _spread(place: np.ndarray, label: np.ndarray) -> np.ndarray:
 
 def _smooth(
     matrix: sparse.csr_array, label: np.ndarray, pair: np.ndarray, rounds: int, look: Look
-) -> np.ndarray | None:
-    """[2, n] int64, both vectors after some averagings; None: no time.
+) -> np.ndarray:
+    """[2, n] int64, both vectors after some averagings, fewer where the time is up: what is there counts.
 
     After each they are spread anew in each component, and the second loses its part along the first.
     """
@@ -131,7 +135,7 @@ def _smooth(
     x, y = pair
     for _ in range(rounds):
         if look():
-            return None
+            break
         x = sums.spread(sums.averaged(matrix, x))
         y = sums.spread(sums.beside(sums.averaged(matrix, y), x))
     return np.stack([x, y])

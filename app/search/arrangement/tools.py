@@ -59,6 +59,7 @@ class ArrangementTools(Toolbox):
         self.unit, self.weights = self.asked.unit, self.asked.weights
         self.label = self.asked.parts()
         self.leaves = np.zeros(0, dtype=np.int64)
+        self._made: dict[str, np.ndarray] = {}  # plain orders that take long, of the start
         self._take(np.diff(self.asked.indptr) > 0)
 
     def _take(self, inside: np.ndarray) -> None:
@@ -181,7 +182,10 @@ class ArrangementTools(Toolbox):
     # ---- tools ---------------------------------------------------------------------------------------------
 
     def start(self) -> np.ndarray:
-        """The best of the plain orders of the core, as far as there is time."""
+        """The best of the plain orders of the graph, as the core has them, as far as there is time.
+
+        They are those that stand beside an answer, so none of them that was made in time is better than it.
+        """
         inner, compiled = self.inner, self.instance.compiled
         best = np.arange(inner.n)
         worth = inner.value(best)
@@ -189,12 +193,14 @@ class ArrangementTools(Toolbox):
         for name in sorted(RULES, key=lambda each: inner.kind == BANDWIDTH and each != "cuthill_mckee"):
             rule = RULES[name][1]
             look = {"look": self.look} if name in LOOKING else {}
-            order = better_way(inner, rule(inner, compiled, **look))
-            order = order[np.argsort(self.label[self.nodes][order], kind="stable")]
+            whole = better_way(self.asked, rule(self.asked, compiled, **look))
+            order = self.restrict(whole)
             if (value := inner.value(order)) < worth:
                 best, worth = order, value
             if self.look():
                 break
+            if name in LOOKING:
+                self._made[name] = whole
         return best
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
@@ -223,10 +229,14 @@ class ArrangementTools(Toolbox):
                 raise NoneFound("no time")  # all of an order or none: replays have no clock
             return False
 
-        def made(name: str) -> Baseline:
-            label, rule = RULES[name]
+        def order_of(name: str) -> np.ndarray:
+            if name in self._made:
+                return self._made[name]
             look = {"look": late} if name in LOOKING else {}
-            return lambda: (better_way(self.asked, rule(self.asked, self.instance.compiled, **look)), label)
+            return better_way(self.asked, RULES[name][1](self.asked, self.instance.compiled, **look))
+
+        def made(name: str) -> Baseline:
+            return lambda: (order_of(name), RULES[name][0])
 
         return {name: made(name) for name in RULES}
 
