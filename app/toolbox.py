@@ -339,6 +339,7 @@ class Toolbox(ABC):
     curve_seconds    an estimate of what `curve` takes
     peels            whether there is a peeler
     unasked          why the policy is not asked about the core, for the log; "": it is
+    remark           what the log warns of before anything else, of the instance as it is; "": nothing
     marks            [k] int32, of a policy's first state on the core; None: a fresh state
     core_weights     [k] int64 of the core's nodes, where a peeler chooses by weight; None: all one
     bounds_find      what the source of solutions that bounds find is called
@@ -373,6 +374,7 @@ class Toolbox(ABC):
     curve_seconds: float = 0.0
     peels: bool = False
     unasked: str = ""
+    remark: str = ""
     marks: np.ndarray | None = None
     core_weights: np.ndarray | None = None
     bounds_find: str = EXACT

@@ -24,7 +24,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from app.errors import GraphError
-from app.graphs.fixed_point import LARGEST, refuse_vanished, whole_numbers
+from app.graphs.fixed_point import LARGEST, whole_numbers
 from app.graphs.graph import Graph
 
 LENGTH, BANDWIDTH, CUTWIDTH, SEPARATION, PROFILE = KINDS = (
@@ -168,9 +168,4 @@ def _weights(graph: Graph, kind: str) -> tuple[np.ndarray, float]:
             f"{graph.name}: edge {pair} has the weight {given[where]:g} < 0; weights from 0 on would be right"
         )
     largest = max(min(LARGEST, MOST // max(graph.n, 1)), 2 * len(given) + 2)
-    weights, unit = whole_numbers(given, f"{graph.name}: an edge weight", largest)
-    rows = graph.row_of()
-    refuse_vanished(
-        weights, given, lambda i: f"{graph.name}: edge {graph.called(int(rows[i]), int(graph.indices[i]))}"
-    )
-    return weights, unit
+    return whole_numbers(given, f"{graph.name}: an edge weight", largest)

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.errors import CaseError, GraphError
-from app.graphs.fixed_point import refuse_vanished_edges, whole_numbers
+from app.graphs.fixed_point import vanished_words, whole_numbers
 from app.graphs.graph import Graph
 from app.graphs.lengths import PLANE
 from app.graphs.weights import decimals_of
@@ -175,8 +175,11 @@ class ManySites:
 class Distances:
     """Distances between the nodes of an instance: whole numbers of a unit.
 
-    unit   a Fraction
+    unit     a Fraction
+    remark   of lengths that count as 0, for the log; "": none does
     """
+
+    remark = ""
 
     def __init__(self, graph: Graph, metric: Any, compiled: bool) -> None:
         """Raises GraphError for lengths below 0."""
@@ -192,7 +195,7 @@ class Distances:
             raise GraphError(f"{graph.name}: {found}; 0 or more would be right")
         rounded = max(LARGEST_ROUNDED, 16 * len(lengths))
         self.lengths, self.unit = counted(lengths, f"{graph.name}: the length of an edge", rounded)
-        refuse_vanished_edges(graph, self.lengths, lengths, "length")
+        self.remark = vanished_words(lengths, float(self.unit), "lengths of edges")
 
     def rows(self, nodes: np.ndarray) -> np.ndarray:
         """[k, n] int64, to nodes [k] from all; -1 where there is no path."""

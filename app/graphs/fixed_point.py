@@ -11,18 +11,11 @@ from app.graphs.graph import Graph
 LARGEST = 2**52  # the sum of all |weights|, in units: exact in int64 and in float64
 
 
-def integer_weights(graph: Graph, vanishing: bool = False) -> tuple[np.ndarray, float]:
-    """[nnz] int64 edge weights aligned with graph.indices, and their unit; all one where there are none.
-
-    vanishing   the caller knows what to say of weights that count as 0 though they are not; else they are
-                refused: GraphError
-    """
+def integer_weights(graph: Graph) -> tuple[np.ndarray, float]:
+    """[nnz] int64 edge weights aligned with graph.indices, and their unit; all one where there are none."""
     if graph.weights is None:
         return np.ones(len(graph.indices), dtype=np.int64), 1.0
-    numbers, unit = whole_numbers(graph.weights, f"{graph.name}: an edge weight")
-    if not vanishing:
-        refuse_vanished_edges(graph, numbers, graph.weights, "weight")
-    return numbers, unit
+    return whole_numbers(graph.weights, f"{graph.name}: an edge weight")
 
 
 def whole_numbers(weights: np.ndarray, what: str, largest: int = LARGEST) -> tuple[np.ndarray, float]:
@@ -62,10 +55,16 @@ def refuse_vanished(numbers: np.ndarray, given: np.ndarray, called: Callable[[in
         raise GraphError(f"{told} {float(np.abs(given).max()):g}; larger or 0 would be right")
 
 
-def refuse_vanished_edges(graph: Graph, numbers: np.ndarray, given: np.ndarray, what: str) -> None:
-    """refuse_vanished of numbers [nnz] of a graph's entries; what   each is: "weight", "length"."""
-    named = f"{graph.name}: the {what} of edge"
-    refuse_vanished(numbers, given, lambda entry: f"{named} {graph.called_entry(entry)}")
+def vanished_words(given: np.ndarray | None, unit: float, what: str = "weights of edges") -> str:
+    """What a log says of numbers given [k] (None: all one) that are not 0 and, in a unit, are; "": none is.
+
+    For terms of sums, which are all rounded alike, by half a unit at most; what decides by itself is refused.
+    """
+    size = np.zeros(0) if given is None else np.abs(given)
+    lost = size[(size > 0) & (size <= unit / 2)]
+    if not len(lost):
+        return ""
+    return f"{what} of up to {lost.max():g} count as 0 beside others of up to {size.max():g}"
 
 
 def _exact_exponent(weights: np.ndarray) -> int:

@@ -151,7 +151,7 @@ class Asked(NamedTuple):
 
 def steiner_of(graph: Graph, terminals: np.ndarray) -> Asked:
     """What a caller asks of a whole graph; terminals [k] rows. Raises GraphError."""
-    weights, unit = integer_weights(graph, vanishing=True)
+    weights, unit = integer_weights(graph)
     refuse_lengths(graph, weights)
     terminals = np.unique(np.asarray(terminals, dtype=np.int64))
     if not len(terminals):

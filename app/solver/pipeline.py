@@ -122,6 +122,8 @@ class Pipeline:
         """The course of `answer`. Ranks: all call."""
         name = progress.name
         search, self.replay, self.by_clock = self.case.search, [], False
+        if toolbox.remark:
+            self.log.info("warning: %s: %s", name, toolbox.remark)
         budget = Budget.of_case(search.steps, search.seconds, search.bound_seconds, toolbox.usual_steps)
         budget.begun, budget.kept = budget.begun - progress.elapsed(), kept
         earlier = self.keeper.recall("search")

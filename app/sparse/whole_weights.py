@@ -13,7 +13,6 @@ from app.sparse.rowblock import RowBlock
 
 EXACT_IN_FLOAT32 = 1 << 23  # and twice as much
 LEAST_EXPONENT = -149  # of the last bit of a float32
-LAST = (1 << 31) - 1  # no float32 has larger bits
 EXPONENTS = 278  # further ones, up to that of the last bit of the largest
 
 
@@ -83,20 +82,4 @@ def common_unit(group: Group, name: str, weights: np.ndarray) -> float:
     whole = sum(digit << i for i, digit in enumerate(by_power))
     # The whole number over 2^149 is the sum; a quotient of integers is rounded correctly whatever their size.
     coarsest = math.ceil(math.log2(whole / (LARGEST - entries)) + LEAST_EXPONENT)
-    exact = min(lowest + LEAST_EXPONENT, 0)
-    if coarsest > exact:
-        _refuse_vanished(group, name, weights, 2.0**coarsest)
-    return 2.0 ** max(exact, coarsest)
-
-
-def _refuse_vanished(group: Group, name: str, weights: np.ndarray, unit: float) -> None:
-    """Refuse weights that are not 0 and would count as 0. Raises GraphError. Ranks: all call.
-
-    Bits of float32 numbers above 0, as whole numbers, ascend with them.
-    """
-    bits = np.abs(weights[weights != 0]).view(np.int32).astype(np.int64)
-    ends = -group.max_integer(int(-bits.min(initial=LAST))), group.max_integer(int(bits.max(initial=0)))
-    least, largest = np.array(ends, dtype=np.int32).view(np.float32).tolist()
-    if not np.rint(least / unit):
-        found = f"an edge weight of {least:g} counts as 0 beside others of up to {largest:g}"
-        raise GraphError(f"{name}: {found}; larger or 0 would be right")
+    return 2.0 ** max(min(lowest + LEAST_EXPONENT, 0), coarsest)

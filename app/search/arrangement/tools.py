@@ -17,6 +17,7 @@ from app.graphs.arrangement import (
     arrangement_of,
     places_of,
 )
+from app.graphs.fixed_point import vanished_words
 from app.graphs.weights import decimals_of
 from app.search.arrangement.baselines import LOOKING, RULES, SECONDS, better_way
 from app.search.arrangement.search import ArrangementSearch
@@ -57,6 +58,8 @@ class ArrangementTools(Toolbox):
         self.instance, self.problem, self.graph = instance, problem, instance.graph
         self.asked = arrangement_of(instance.graph, instance.arrange)
         self.unit, self.weights = self.asked.unit, self.asked.weights
+        if self.asked.kind in WEIGHTED:
+            self.remark = vanished_words(self.graph.weights, self.unit)
         self.label = self.asked.parts()
         self.leaves = np.zeros(0, dtype=np.int64)
         self._made: dict[str, np.ndarray] = {}  # plain orders that take long, of the start

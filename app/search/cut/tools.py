@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from app.bounds.cut.bounds import CutBounds
-from app.graphs.fixed_point import integer_weights
+from app.graphs.fixed_point import integer_weights, vanished_words
 from app.graphs.graph import Graph
 from app.proofs.kinds import CutProof
 from app.reductions.cover import verify_compiled
@@ -60,6 +60,7 @@ class CutTools(Toolbox):
         self.cut_weights, unit = integer_weights(self.graph)
         self.unit = unit * instance.whole_unit
         self.weights = self.cut_weights
+        self.remark = vanished_words(self.graph.weights, unit)
         self.step = step_of_cuts(self.graph, self.cut_weights)
         self.fixed = None
         self.kernel: CutKernel | None = None  # None: the core is the graph

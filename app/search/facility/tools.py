@@ -50,6 +50,7 @@ class FacilityTools(Toolbox):
         self.sense, self.words = problem.sense, problem.solution
         self.most = graph.n if self.kind == UNCAPACITATED else int(instance.budget)
         self.distances = Distances(graph, instance.metric, instance.compiled)
+        self.remark = self.distances.remark
         self.barred = np.zeros(graph.n, dtype=bool)
         self.barred[instance.outside] = True
         self._refuse_fixed()

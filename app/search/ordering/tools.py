@@ -9,6 +9,7 @@ import numpy as np
 from app.bounds.certificate import BadCertificate
 from app.bounds.ordering.bounds import OrderingBounds
 from app.errors import CaseError
+from app.graphs.fixed_point import vanished_words
 from app.graphs.ordering import NetArcs, canonical_order, ordering_of
 from app.proofs.kinds import OrderingProof
 from app.reductions.ordering.log import NAMES
@@ -52,6 +53,7 @@ class OrderingTools(Toolbox):
         self.instance, self.problem, self.graph = instance, problem, instance.graph
         self.asked = ordering_of(instance.graph)
         self.unit, self.weights = self.asked.unit, self.asked.weights
+        self.remark = vanished_words(self.graph.weights, self.unit)
         net = self.asked.net
         self.reducer: OrderingReducer | None = None
         self._take(net.part(net.ends), net.ends)

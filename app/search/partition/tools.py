@@ -10,6 +10,7 @@ from app.blocks.whole import balanced, by_levels
 from app.bounds.partition.bounds import PartitionBounds
 from app.bounds.partition.witness import PartitionProof
 from app.graphs.balance import balance_of
+from app.graphs.fixed_point import vanished_words
 from app.search.core_bounds import InnerBounds
 from app.search.label_tools import LabelTools, in_order
 from app.search.partition.baselines import LABELS, PARTITION_BASELINES
@@ -35,6 +36,7 @@ class PartitionTools(LabelTools):
         super().__init__(instance, problem)
         self.asked = balance_of(self.graph, instance.parts, instance.imbalance)
         self.unit = self.asked.unit
+        self.remark = vanished_words(self.graph.weights, self.unit)
         self.weights = self.asked.rows.weights
         self.core = self.graph
 
