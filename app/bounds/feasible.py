@@ -148,6 +148,20 @@ def fault_of_tree(graph: Graph, parent: np.ndarray, terminals: np.ndarray) -> st
     return None if edges == len(nodes) - 1 else f"has {edges} edges on {len(nodes)} nodes: a circle"
 
 
+def fault_of_order(graph: Graph, order: np.ndarray, words: str = "order") -> str | None:
+    """What keeps numbers from being an order of a whole graph's nodes, which `words` calls; None: nothing."""
+    n = graph.n
+    if len(order) and not 0 <= order.min() <= order.max() < n:
+        return f"a node number is outside 0..{n - 1}"
+    met = np.bincount(order, minlength=n) if n else np.zeros(0)
+    wrong = np.flatnonzero(met != 1)
+    return (
+        f"node {graph.called(int(wrong[0]))} has {met[wrong[0]]} places in the {words}"
+        if len(wrong)
+        else None
+    )
+
+
 def fault_of_mapping(graph: Graph, asked: Pairing, mapping: np.ndarray) -> str | None:
     """What makes places [n] no mapping of a graph's nodes to those of another; None: nothing.
 

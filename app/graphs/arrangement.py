@@ -163,7 +163,7 @@ def _weights(graph: Graph, kind: str) -> tuple[np.ndarray, float]:
     negative = np.flatnonzero(given < 0)
     if len(negative):
         where = int(negative[0])
-        pair = graph.called(int(graph.row_of()[where]), int(graph.indices[where]))
+        pair = graph.called_entry(where)
         raise GraphError(
             f"{graph.name}: edge {pair} has the weight {given[where]:g} < 0; weights from 0 on would be right"
         )

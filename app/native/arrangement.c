@@ -586,19 +586,25 @@ int64_t lk_arrange_fit(int64_t n, int64_t width, int64_t most, const int64_t *fa
 
 #define WALKS 3
 
+/* A walk by breadth: level [n], -1 in the component before, and queue [n], its nodes; returns how many. */
+static int64_t walk(const int64_t *ptr, const int32_t *near, int32_t root, int32_t *level, int32_t *queue) {
+    int64_t all = 1;
+    queue[0] = root;
+    level[root] = 0;
+    for (int64_t i = 0; i < all; i++)
+        for (int64_t e = ptr[queue[i]]; e < ptr[queue[i] + 1]; e++)
+            if (level[near[e]] < 0) {
+                level[near[e]] = level[queue[i]] + 1;
+                queue[all++] = near[e];
+            }
+    return all;
+}
+
 /* The last node of walks by breadth, each from the end of the one before: of the last level that of the least degree, then of
-   the lowest number. level [n]: of the last walk, -1 elsewhere in the component; queue [n]; returns how many in count [1]. */
+   the lowest number. level [n]: -1 in the component, before and after; queue [n]; count [1]: its nodes. */
 static int32_t far_end(const int64_t *ptr, const int32_t *near, int32_t root, int32_t *level, int32_t *queue, int64_t *count) {
     for (int k = 0; k < WALKS; k++) {
-        int64_t all = 1;
-        queue[0] = root;
-        level[root] = 0;
-        for (int64_t i = 0; i < all; i++)
-            for (int64_t e = ptr[queue[i]]; e < ptr[queue[i] + 1]; e++)
-                if (level[near[e]] < 0) {
-                    level[near[e]] = level[queue[i]] + 1;
-                    queue[all++] = near[e];
-                }
+        const int64_t all = walk(ptr, near, root, level, queue);
         int32_t end = queue[all - 1];
         const int32_t last = level[end];
         for (int64_t i = all - 1; i >= 0 && level[queue[i]] == last; i--) {
@@ -668,29 +674,13 @@ int64_t lk_arrange_sloan(int64_t n, const int64_t *ptr, const int32_t *near, int
     for (int32_t low = 0; low < n; low++) {
         if (state[low] == NUMBERED) continue;
         const int32_t root = far_end(ptr, near, low, level, queue, &size);
-        int64_t all = 1; /* distances to the other end */
-        int32_t end = root;
-        queue[0] = root;
-        level[root] = 0;
-        for (int64_t i = 0; i < all; i++)
-            for (int64_t e = ptr[queue[i]]; e < ptr[queue[i] + 1]; e++)
-                if (level[near[e]] < 0) {
-                    level[near[e]] = level[queue[i]] + 1;
-                    queue[all++] = near[e];
-                }
-        end = queue[all - 1];
+        int64_t all = walk(ptr, near, root, level, queue);
+        const int32_t end = queue[all - 1];
         for (int64_t i = 0; i < all; i++) level[queue[i]] = -1;
-        all = 1;
-        queue[0] = end;
-        level[end] = 0;
+        all = walk(ptr, near, end, level, queue);
         for (int64_t i = 0; i < all; i++) {
             const int32_t v = queue[i];
             priority[v] = 2 * (int64_t)level[v] - (ptr[v + 1] - ptr[v] + 1);
-            for (int64_t e = ptr[v]; e < ptr[v + 1]; e++)
-                if (level[near[e]] < 0) {
-                    level[near[e]] = level[v] + 1;
-                    queue[all++] = near[e];
-                }
         }
         Heap heap = {malloc(64 * sizeof(int64_t)), 0, 64};
         if (!heap.key) return -1;

@@ -7,6 +7,7 @@ import numpy as np
 
 from app.bounds.arrangement.bounds import ArrangementBounds
 from app.bounds.arrangement.witness import ArrangementProof
+from app.bounds.feasible import fault_of_order
 from app.errors import CaseError, NoneFound
 from app.graphs.arrangement import (
     BANDWIDTH,
@@ -173,14 +174,7 @@ class ArrangementTools(Toolbox):
 
     def fault(self, solution: np.ndarray) -> str | None:
         """A node that has no place, or two."""
-        n = self.graph.n
-        if len(solution) and not 0 <= solution.min() <= solution.max() < n:
-            return f"a node number is outside 0..{n - 1}"
-        met = np.bincount(solution, minlength=n) if n else np.zeros(0)
-        wrong = np.flatnonzero(met != 1)
-        if not len(wrong):
-            return None
-        return f"node {self.graph.called(int(wrong[0]))} has {met[wrong[0]]} places in the {self.words}"
+        return fault_of_order(self.graph, solution, self.words)
 
     # ---- tools ---------------------------------------------------------------------------------------------
 
