@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import LockstepError
+from app.errors import CaseError, LockstepError
 from app.graphs.graph import Graph
 
 Look = Callable[[], bool]  # whether the time is up
@@ -104,6 +104,11 @@ class Instance:
     eliminate: str = "width"
     arrange: str = "length"
     pairing: Any = None
+
+    def refuse_sides(self, why: str) -> None:
+        """Raises CaseError where a user wants nodes in solutions or not; why none can be asked for."""
+        if len(self.inside) or len(self.outside):
+            raise CaseError(f"{why}; leave search.inside and search.outside out")
 
     def misplaced(self, solution: np.ndarray) -> tuple[int, str] | None:
         """The first fixed node that a set [n] bool has on the wrong side, and where it is fixed; or None."""

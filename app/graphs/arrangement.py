@@ -26,6 +26,7 @@ from scipy.sparse.csgraph import connected_components
 from app.errors import GraphError
 from app.graphs.fixed_point import LARGEST, whole_numbers
 from app.graphs.graph import Graph
+from app.graphs.orders import places_of
 
 LENGTH, BANDWIDTH, CUTWIDTH, SEPARATION, PROFILE = KINDS = (
     "length", "bandwidth", "cutwidth", "separation", "profile",
@@ -135,13 +136,6 @@ class Arrangement:
     def pattern(self, name: str) -> Graph:
         """The graph of the edges, without weights."""
         return Graph(name, self.n, 0, self.n, self.indptr, self.indices, len(self.indices) // 2, None)
-
-
-def places_of(order: np.ndarray) -> np.ndarray:
-    """[n] int64, the place of each node in an order, from 0 on."""
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    return place
 
 
 def arrangement_of(graph: Graph, kind: str) -> Arrangement:

@@ -25,6 +25,7 @@ from app.errors import GraphError
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import IN_A, Graph
 from app.graphs.lists import starts
+from app.graphs.orders import places_of
 from app.graphs.stream import Chunk, EdgeStream
 from app.graphs.weights import kept_weights
 from app.native.library import address, function
@@ -53,8 +54,7 @@ class NetArcs:
 
     def cost(self, order: np.ndarray) -> int:
         """What an order [n] of the nodes pays for net arcs."""
-        place = np.empty(self.n, dtype=np.int64)
-        place[order] = np.arange(self.n)
+        place = places_of(order)
         return int(self.weights[place[self.tails] > place[self.heads]].sum())
 
     @cached_property
@@ -110,8 +110,7 @@ class Ordering:
 
     def value(self, order: np.ndarray) -> int:
         """The weight of the arcs that lead backward in an order [n]."""
-        place = np.empty(self.net.n, dtype=np.int64)
-        place[order] = np.arange(self.net.n)
+        place = places_of(order)
         return int(self.weights[place[self.tails] > place[self.heads]].sum())
 
 
@@ -176,8 +175,7 @@ def least_order(n: int, tails: np.ndarray, heads: np.ndarray, compiled: bool = T
 
 def canonical_order(net: NetArcs, order: np.ndarray, compiled: bool = True) -> np.ndarray:
     """[n] int64, the canonical one of the orders that are the same answer as one [n]."""
-    place = np.empty(net.n, dtype=np.int64)
-    place[order] = np.arange(net.n)
+    place = places_of(order)
     back = place[net.tails] > place[net.heads]
     tails, heads = np.where(back, net.heads, net.tails), np.where(back, net.tails, net.heads)
     return least_order(net.n, tails, heads, compiled)

@@ -2,31 +2,17 @@
 
 from typing import Any, ClassVar
 
-import numpy as np
-
-from app.graphs.graph import Graph
-from app.problems.unlearned import Unlearned, not_numbers
+from app.problems.orders import OrderProblem
 from app.search.arrangement.tools import ArrangementTools
-from app.search.solution_text import order_text, read_ranks
 from app.toolbox import Instance
 
 
-class LinearArrangement(Unlearned):
-    """A solution is [n] int64, the nodes from first to last. What is asked: app/graphs/arrangement.py."""
+class LinearArrangement(OrderProblem):
+    """An order is worth what problem.arrange says (app/graphs/arrangement.py)."""
 
     name = "arrangement"
-    sense = "minimise"
     solution = "arrangement"
     baselines: ClassVar = {}
-    text, read = staticmethod(order_text), staticmethod(read_ranks)
-
-    def canonical(self, solution_all: np.ndarray) -> np.ndarray:
-        """The order as it is: which ones are the same is the toolbox's to see."""
-        return solution_all
-
-    def violation(self, graph_rows: Graph, solution_all: np.ndarray) -> str | None:
-        """What is not one number for each node; which ones is the toolbox's to see."""
-        return not_numbers(graph_rows, solution_all, "place")
 
     def toolbox(self, instance: Instance) -> Any:
         """Plain starts, a search and bounds."""

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from app.errors import CaseError
 from app.graphs.contracted import numbered
 from app.toolbox import Instance, Toolbox
 
@@ -26,9 +25,7 @@ class LabelTools(Toolbox):
     bounds_follow = True
 
     def __init__(self, instance: Instance, problem: Any) -> None:
-        if len(instance.inside) or len(instance.outside):
-            right = "leave search.inside and search.outside out"
-            raise CaseError(f"{problem.name}: {self.every}; {right}")
+        instance.refuse_sides(f"{problem.name}: {self.every}")
         self.instance, self.problem, self.graph = instance, problem, instance.graph
 
     def as_solution(self, numbers: np.ndarray) -> np.ndarray:

@@ -28,6 +28,22 @@ def refuse_weights(
         )
 
 
+def weights_of(instance: Instance) -> tuple[np.ndarray | None, float]:
+    """[n] int64, the weights of nodes in a unit, and that; None: each node counts one."""
+    given = instance.graph.node_weights
+    if instance.whole_weights is not None or given is None:
+        return instance.whole_weights, instance.whole_unit
+    return whole_numbers(given, f"{instance.graph.name}: a node weight")
+
+
+def refuse_small_weights(instance: Instance, weights: np.ndarray | None, words: str) -> None:
+    """Raises CaseError, see refuse_weights, of the weights of an instance's nodes; None: there are none."""
+    if weights is not None:
+        graph = instance.graph
+        given = graph.node_weights if instance.whole_weights is None else weights
+        refuse_weights(weights, given, graph.name, words, graph.called)
+
+
 class NodeTools(Toolbox):
     """Sets of nodes of one graph: value, feasibility, baselines and bounds as the problem declares them.
 
@@ -41,16 +57,13 @@ class NodeTools(Toolbox):
         self.instance, self.problem, self.graph = instance, problem, graph
         self.sense, self.words = problem.sense, problem.solution
         self.kinds: set[type] = set()  # of the problem's bounds, as far as they are known
-        self.weights, self.unit = instance.whole_weights, instance.whole_unit
-        if self.weights is None and graph.node_weights is not None:
-            self.weights, self.unit = whole_numbers(graph.node_weights, f"{graph.name}: a node weight")
+        self.weights, self.unit = weights_of(instance)
 
     def weightless(self) -> np.ndarray:
         """[n] bool, nodes of weight 0. Raises CaseError, see refuse_weights."""
         if self.weights is None:
             return np.zeros(self.graph.n, dtype=bool)
-        given = self.graph.node_weights if self.instance.whole_weights is None else self.weights
-        refuse_weights(self.weights, given, self.graph.name, self.words, self.graph.called)
+        refuse_small_weights(self.instance, self.weights, self.words)
         return self.weights == 0
 
     def sides(self) -> tuple[np.ndarray, np.ndarray]:

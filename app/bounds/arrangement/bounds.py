@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from app.bounds.arrangement import witness
 from app.bounds.arrangement.exact import MOST_EXACT, MOST_FIT, SET_BYTES, fitting, least
 from app.bounds.arrangement.witness import ArrangementPart, part_of
+from app.bounds.orders import OrderBounds, OrderPart
 from app.bounds.partition.lanczos import smallest
 from app.bounds.partition.rank_one import MOST_UPDATES, elimination
 from app.bounds.treewidth import cycles, minors
@@ -23,11 +24,10 @@ from app.graphs.arrangement import (
     SEPARATION,
     SUMS,
     Arrangement,
-    places_of,
 )
 from app.graphs.contracted import WeightedRows
+from app.graphs.orders import order_within, places_of
 from app.rng import stream
-from app.toolbox import Bounds
 
 MOST_PARTS = 4096  # components that are looked at one by one
 MOST_CYCLES = 50_000  # entries of a component whose chordless cycles are packed
@@ -49,13 +49,10 @@ CHECKS = 4.0  # a check takes so many times what finding takes, about
 
 
 @dataclass(eq=False)
-class Component:
-    """A connected part of the core, its best witness and its best order.
+class Component(OrderPart):
+    """A connected part of the core; `lower` may be of a search that leaves no witness.
 
-    nodes   [k] ascending     part    the question on them
-    best    the best witness  lower   the best bound, by a search maybe that leaves none
-    order   [k] in numbers of the part, worth `upper`
-    work    what is left to try
+    part   the question on its nodes     best   the best witness     work   what is left to try
     """
 
     nodes: np.ndarray
@@ -63,31 +60,31 @@ class Component:
     best: ArrangementPart
     lower: int
     order: np.ndarray
-    upper: int
+    upper: float
     work: Iterator[float] = field(default_factory=lambda: iter(()))
     next: float = math.inf
 
+    def worth(self, order: np.ndarray) -> int:
+        """As the question says."""
+        return self.part.value(order)
 
-class ArrangementBounds(Bounds):
+
+class ArrangementBounds(OrderBounds):
     """Lower bounds of one question of which each node has an edge.
 
-    value    in units, 0 before the first call     method   how it was found, "" before the first call
     proved   whether the witness proves all of it
     """
 
-    near = math.inf
+    _parts: list[Component]
 
     def __init__(self, asked: Arrangement, most_bytes: float = math.inf, compiled: bool = True) -> None:
+        super().__init__()
         self._asked, self._compiled = asked, compiled
         self._most_sets = most_bytes / SET_BYTES
-        self.value, self.method, self.check_seconds = 0, "", 0.0
+        self.check_seconds = 0.0
         self._whole: ArrangementPart | None = None
-        self._parts: list[Component] = []
-        self._known, self._split = 1 << 62, False  # whether all components are made
+        self._split = False  # whether all components are made
         self._making = self._make_parts()
-        self._heard: np.ndarray | None = None
-        self._end = math.inf
-        self._offered: tuple[int, np.ndarray | None] = 1 << 62, None
 
     @property
     def least_seconds(self) -> float:
@@ -108,14 +105,6 @@ class ArrangementBounds(Bounds):
     def closing(self) -> bool:
         """Whether it may prove the best order optimal."""
         return self.gaining
-
-    def until(self, clock: float) -> None:
-        """When all has to be over."""
-        self._end = clock
-
-    def allow(self, seconds: float) -> None:
-        """What all calls may take."""
-        self._end = time.perf_counter() + seconds
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long, knowing an order of value `best`; True while there is more to try."""
@@ -145,18 +134,6 @@ class ArrangementBounds(Bounds):
     @property
     def _more(self) -> bool:
         return self._splits or self._next() is not None
-
-    def pieces(self) -> np.ndarray | None:
-        """[n] int64, an order better than the caller's; None: there is none."""
-        upper = self._upper()
-        if self._split and self._parts and upper < min(self._known, self._offered[0]):
-            self._offered = upper, np.concatenate([each.nodes[each.order] for each in self._parts])
-        return self._offered[1] if self._offered[0] < self._known else None
-
-    def optimum(self) -> np.ndarray | None:
-        """[n] int64, an order that is worth the bound; None while there is none."""
-        self.pieces()
-        return self._offered[1] if self._offered[0] <= self.value else None
 
     def witness(self) -> list[ArrangementPart]:
         """What proves the bound, or most of it."""
@@ -206,7 +183,7 @@ class ArrangementBounds(Bounds):
             own = Component(nodes, part, best, best.lower, first, part.value(first))
             own.work = self._ways(own)
             if self._heard is not None:
-                self._take(own, np.argsort(places_of(self._heard)[nodes], kind="stable"))
+                own.hear(order_within(self._heard, nodes))
             self._parts.append(own)
             self._advance(own)
             self._split = len(self._parts) == len(groups)
@@ -214,23 +191,12 @@ class ArrangementBounds(Bounds):
                 self._weigh()
             yield
 
-    def _hear(self, best: int, solution: np.ndarray | None) -> None:
-        """What the caller knows; an order counts once."""
-        self._known = min(self._known, best)
-        if solution is None or solution is self._heard:
-            return
-        self._heard = solution
-        place = places_of(solution)
-        for each in self._parts:
-            self._take(each, np.argsort(place[each.nodes], kind="stable"))
+    def _upper(self) -> float:
+        uppers = [each.upper for each in self._parts] if self._split else []
+        return (sum(uppers) if self._sums else max(uppers)) if uppers else math.inf
 
-    def _take(self, own: Component, order: np.ndarray) -> None:
-        if (worth := own.part.value(order)) < own.upper:
-            own.upper, own.order = worth, order
-
-    def _upper(self) -> int:
-        uppers = [each.upper for each in self._parts]
-        return sum(uppers) if self._sums else max(uppers, default=0)
+    def _joined(self) -> np.ndarray:
+        return np.concatenate([each.nodes[each.order] for each in self._parts])
 
     def _weigh(self) -> None:
         """The bound that all parts give together."""
@@ -278,7 +244,7 @@ class ArrangementBounds(Bounds):
             each = SET_SECONDS if self._compiled else PLAIN_SET_SECONDS
             yield each * part.n * 2.0**part.n
             value, order = least(part, self._compiled)
-            self._take(own, order)
+            own.hear(order)
             self._learn(own, witness.ALL, value)
             return
         ways: dict[str, tuple[Callable[[Component], Iterator[float]], ...]] = {
@@ -363,7 +329,7 @@ class ArrangementBounds(Bounds):
             yield each * most
             order, known, looked = fitting(part, own.lower, most, self._compiled)
             if order is not None:
-                self._take(own, order)
+                own.hear(order)
                 return
             if not known:
                 most *= MORE
@@ -420,9 +386,7 @@ def _second(part: Arrangement) -> float:
 
 def _levels_of(order: np.ndarray, above: np.ndarray) -> np.ndarray:
     """[n] int64, how far nodes are from the root of a search by breadth, from the nodes that they hang on."""
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    up = place[above[order[1:]]]
+    up = places_of(order)[above[order[1:]]]
     far, begin, level = np.zeros(len(order), dtype=np.int64), 1, 0
     while begin < len(order):  # those that hang on places before `begin` are the next level
         level += 1

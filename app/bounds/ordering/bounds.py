@@ -7,6 +7,7 @@ import numpy as np
 from app.bounds.cycles.bounds import BoundsOfParts
 from app.bounds.ordering.part import OrderingPartBounds
 from app.graphs.ordering import NetArcs, least_order
+from app.graphs.orders import order_within
 from app.reductions.ordering.reducer import topological_components
 
 Descend = Callable[[NetArcs, np.ndarray], np.ndarray]
@@ -64,9 +65,7 @@ class OrderingBounds(BoundsOfParts):
         return self.closing or any(part.packing for part in self._left)
 
     def _within(self, solution: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        place = np.empty(self.net.n, dtype=np.int64)
-        place[solution] = np.arange(self.net.n)
-        return lambda nodes: np.argsort(place[nodes], kind="stable")
+        return lambda nodes: order_within(solution, nodes)
 
     def _joined(self) -> np.ndarray:
         """[n] int64, an order in which all parts stand as in their best ones.

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.bounds.orders import OrderBounds, OrderPart
 from app.bounds.treewidth import cycles, minors
 from app.bounds.treewidth.atoms import atoms_of, joined
 from app.bounds.treewidth.exact import MOST_SOUGHT, Found, seek
 from app.bounds.treewidth.orders import BY_FILL, greedy, tree_of
 from app.graphs.derived import induced
 from app.graphs.graph import Graph
-from app.toolbox import Bounds
 
 MINOR, CYCLES, SOUGHT = "minor", "chordless cycles", "exhaustive search"
 FIRST_SETS, MORE = 1 << 12, 4  # that a search looks at, and times that where they do not suffice
@@ -23,54 +23,43 @@ CUT_SECONDS = 1e-6  # of cutting a graph, for each node times entry; of the firs
 
 
 @dataclass(eq=False)
-class Part:
-    """An atom of a core.
+class Atom(OrderPart):
+    """An atom of a core; `lower` is of fill-in alone.
 
-    nodes   [k] ascending      graph, weights   of these alone
-    order   [k] the best order known, in numbers of the part, worth `upper`; None: none is known
-    lower   no order is worth less; of fill-in alone
-    sets    that the next search may look at
+    graph, weights   of these nodes alone     fill, compiled   as of EliminationBounds
+    sets             that the next search may look at
     """
 
     nodes: np.ndarray
     graph: Graph
     weights: np.ndarray | None
+    fill: bool
+    compiled: bool
     order: np.ndarray | None = None
     upper: float = math.inf
     lower: int = 0
     sets: int = FIRST_SETS
 
-    def hear(self, order: np.ndarray, fill: bool, compiled: bool) -> None:
-        """An order, which stands where it is better."""
-        bag = tree_of(self.graph, order, self.weights, compiled).bag
-        worth = int((bag - 1).sum()) - self.graph.edges if fill else int(bag.max(initial=0))
-        if worth < self.upper:
-            self.upper, self.order = worth, order
+    def worth(self, order: np.ndarray) -> int:
+        """The heaviest bag, or the fill-in."""
+        bag = tree_of(self.graph, order, self.weights, self.compiled).bag
+        return int((bag - 1).sum()) - self.graph.edges if self.fill else int(bag.max(initial=0))
 
 
-class OrderBounds(Bounds):
-    """What width and fill-in have in common: parts, exhaustive searches of them, and clocks.
+class EliminationBounds(OrderBounds):
+    """What width and fill-in have in common: the atoms, and exhaustive searches of them."""
 
-    value    in units of the core's values, 0 before the first call
-    method   how that was found, "" before the first call
-    """
-
-    near = math.inf  # a bound of one less is near, however small they are
     fill = False
+    _parts: list[Atom]
 
     def __init__(
         self, graph: Graph, weights: np.ndarray | None = None, compiled: bool = True,
         most_bytes: float = math.inf,
     ) -> None:  # fmt: skip
+        super().__init__()
         self._graph, self._weights, self._compiled = graph, weights, compiled
         self._most_sets = int(min(most_bytes / SET_BYTES, 1 << 24))
-        self.value, self.method = 0, ""
-        self._known = 1 << 62  # value of the caller's best order
-        self._heard: np.ndarray | None = None
-        self._end = math.inf
         self._rate = STATE_SECONDS if compiled else PLAIN_STATE_SECONDS
-        self._parts: list[Part] = []
-        self._offered: tuple[float, np.ndarray | None] = math.inf, None
 
     @property
     def least_seconds(self) -> float:
@@ -86,14 +75,6 @@ class OrderBounds(Bounds):
     def closing(self) -> bool:
         """Whether it may prove the best order optimal."""
         return self.gaining and self._next().upper <= self._known
-
-    def until(self, clock: float) -> None:
-        """When all has to be over."""
-        self._end = clock
-
-    def allow(self, seconds: float) -> None:
-        """What all calls may take."""
-        self._end = time.perf_counter() + seconds
 
     def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
         """Work for about so long, knowing an order of value `best`; True while there is more to try."""
@@ -111,45 +92,24 @@ class OrderBounds(Bounds):
                 return False
         return False
 
-    def optimum(self) -> np.ndarray | None:
-        """[n] int64, an order of value `value`; None while there is none."""
-        order = self._together()
-        return order if self._offered[0] <= self.value else None
-
-    def pieces(self) -> np.ndarray | None:
-        """[n] int64, an order better than the caller's; None: there is none."""
-        order = self._together()
-        return order if self._offered[0] < self._known else None
-
     # ---- the work ------------------------------------------------------------------------------------------
 
     def _cut(self) -> None:
         """The atoms, as parts."""
         for nodes in atoms_of(self._graph):
             weights = None if self._weights is None else self._weights[nodes]
-            part = Part(nodes, induced(self._graph, nodes), weights)
+            part = Atom(nodes, induced(self._graph, nodes), weights, self.fill, self._compiled)
             if part.graph.n <= MOST_SOUGHT:
-                part.hear(greedy(part.graph, BY_FILL, None, self._compiled), self.fill, self._compiled)
+                part.hear(greedy(part.graph, BY_FILL, None, self._compiled))
             self._parts.append(part)
 
-    def _hear(self, best: int, solution: np.ndarray | None) -> None:
-        """What the caller knows; an order counts once."""
-        self._known = min(self._known, best)
-        if solution is None or solution is self._heard:
-            return
-        self._heard = solution
-        place = np.empty(self._graph.n, dtype=np.int64)
-        place[solution] = np.arange(self._graph.n)
-        for part in self._parts:
-            part.hear(np.argsort(place[part.nodes], kind="stable"), self.fill, self._compiled)
-
-    def _fits(self, part: Part) -> bool:
+    def _fits(self, part: Atom) -> bool:
         """Whether there is room and time for the next search of a part."""
         if part.graph.n > MOST_SOUGHT or part.sets > self._most_sets:
             return False
         return self._rate * min(part.sets, 1 << part.graph.n) < self._end - time.perf_counter()
 
-    def _seek(self, part: Part, most: int) -> Found:
+    def _seek(self, part: Atom, most: int) -> Found:
         """Search a part, with more sets the next time where these do not suffice."""
         begun = time.perf_counter()
         found = seek(part.graph, most, part.sets, part.weights, self.fill, self._compiled)
@@ -158,18 +118,11 @@ class OrderBounds(Bounds):
         if not found.known:
             part.sets *= MORE
         if found.order is not None:
-            part.hear(found.order, self.fill, self._compiled)
+            part.hear(found.order)
         return found
 
-    def _together(self) -> np.ndarray | None:
-        """[n] int64, an order made of the best of all parts, and what it is worth in `_offered`."""
-        worth = self._upper() if self._parts else math.inf
-        if worth < min(self._known, self._offered[0]):
-            order = joined(
-                self._graph, [part.nodes for part in self._parts], [part.order for part in self._parts]
-            )
-            self._offered = worth, order
-        return self._offered[1]
+    def _joined(self) -> np.ndarray:
+        return joined(self._graph, [part.nodes for part in self._parts], [part.order for part in self._parts])
 
     def _more(self) -> bool:
         return self._next() is not None
@@ -182,16 +135,12 @@ class OrderBounds(Bounds):
         """Some work; False where nothing is left to try."""
         raise NotImplementedError
 
-    def _next(self) -> Part | None:
+    def _next(self) -> Atom | None:
         """The part that is searched next; None: none can be."""
         raise NotImplementedError
 
-    def _upper(self) -> float:
-        """What the orders of all parts are worth together."""
-        raise NotImplementedError
 
-
-class WidthBounds(OrderBounds):
+class WidthBounds(EliminationBounds):
     """Of the weight of the heaviest bag; minor [n] proves the best bound of minors, `minors`."""
 
     def _begin(self, end: float) -> None:
@@ -218,7 +167,7 @@ class WidthBounds(OrderBounds):
             self.value, self.method = self.minors, MINOR
         self._spent[0] += time.perf_counter() - begun
 
-    def _next(self) -> Part | None:
+    def _next(self) -> Atom | None:
         able = [part for part in self._parts if part.upper > self.value and self._fits(part)]
         return min(able, key=lambda part: (part.sets, part.graph.n), default=None)
 
@@ -243,10 +192,10 @@ class WidthBounds(OrderBounds):
         return self._next() is not None or self._tries < TRIES
 
     def _upper(self) -> float:
-        return max(part.upper for part in self._parts)
+        return max((part.upper for part in self._parts), default=math.inf)
 
 
-class FillBounds(OrderBounds):
+class FillBounds(EliminationBounds):
     """Of the edges of chordal completions, the graph's included; cycles (ptr, nodes) prove a bound."""
 
     fill = True
@@ -268,7 +217,7 @@ class FillBounds(OrderBounds):
         """What the cycles prove."""
         return len(self.nodes) - 3 * (len(self.ptr) - 1)
 
-    def _next(self) -> Part | None:
+    def _next(self) -> Atom | None:
         able = [
             part
             for part in self._parts
@@ -289,4 +238,4 @@ class FillBounds(OrderBounds):
         return True
 
     def _upper(self) -> float:
-        return self._graph.edges + sum(part.upper for part in self._parts)
+        return self._graph.edges + sum(part.upper for part in self._parts) if self._parts else math.inf

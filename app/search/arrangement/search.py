@@ -25,8 +25,8 @@ import numpy as np
 
 from app.graphs.arrangement import BANDWIDTH, PROFILE, SUMS, WEIGHTED, Arrangement
 from app.native.library import function, give_arrays, numbers_in
-from app.numerics.elementary import log
 from app.rng import SplitMix
+from app.search.annealing import escapes
 from app.search.arrangement import plain
 from app.search.arrangement.plain import CUT, FRONT, REACH, SPAN, WINDOW
 from app.toolbox import Search
@@ -38,7 +38,7 @@ NUMBERS = (
     "criticals", "entries", "known", "whole", "cost", "limit", "soft", "best", "steps", "found_at", "turn",
     "turns", "round",
 )  # fmt: skip
-DRAWS, ONE = 4096, 16  # -log of uniform numbers, and their binary places
+ONE = 16  # binary places of -log of uniform numbers
 HEAT = 8  # binary places of heats
 HOTTEST = 1 << 42  # times 2^20 below 2^63
 SUM_HEATS = (1.0, 8.0, 32.0, 2.0)  # of rounds, in degrees of a node; of profiles in nodes:
@@ -91,7 +91,7 @@ class ArrangementSearch(Search):
         self.gap = SPAN if asked.kind == BANDWIDTH else CUT if asked.kind in WEIGHTED else FRONT
         self.largest = int(asked.kind not in SUMS)
         self.ptr, self.near, self.weight = asked.indptr, asked.indices, asked.weights
-        self.escape = _escapes()
+        self.escape = escapes(1 << ONE)
         label = asked.parts()
         ends = np.cumsum(np.bincount(label)).astype(np.int32)
         self._label = label
@@ -158,9 +158,3 @@ class ArrangementSearch(Search):
         with numbers_in(self, self._search, (*NUMBERS, "random")):
             RUN(self._search, steps)
             SETTLE(self._search)
-
-
-def _escapes() -> np.ndarray:
-    """[DRAWS] int64, -log of numbers spread over 0 to 1, with ONE binary places."""
-    spaced = ((np.arange(DRAWS) + 0.5) / DRAWS).astype(np.float32)
-    return np.rint(-log(np, spaced).astype(np.float64) * (1 << ONE)).astype(np.int64)

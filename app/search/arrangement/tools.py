@@ -7,8 +7,7 @@ import numpy as np
 
 from app.bounds.arrangement.bounds import ArrangementBounds
 from app.bounds.arrangement.witness import ArrangementProof
-from app.bounds.feasible import fault_of_order
-from app.errors import CaseError, NoneFound
+from app.errors import NoneFound
 from app.graphs.arrangement import (
     BANDWIDTH,
     MIRRORED,
@@ -16,21 +15,22 @@ from app.graphs.arrangement import (
     WEIGHTED,
     Arrangement,
     arrangement_of,
-    places_of,
 )
 from app.graphs.fixed_point import vanished_words
+from app.graphs.orders import places_of, with_the_rest
 from app.graphs.weights import decimals_of
 from app.search.arrangement.baselines import LOOKING, RULES, SECONDS, better_way
 from app.search.arrangement.search import ArrangementSearch
 from app.search.core_bounds import InnerBounds
-from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
+from app.search.order_tools import OrderTools
+from app.toolbox import Baseline, Bounds, Instance, Search
 
 STEPS, STEPS_PER_NODE = 3_000_000, 100  # of a search, or so many for each node
 SEARCH_SECONDS = 2e-7  # of making a search, for each node and entry, about
 CLOSING_SECONDS = 4e-7  # of a check and the five values, for each node and entry
 
 
-class ArrangementTools(Toolbox):
+class ArrangementTools(OrderTools):
     """Orders of the nodes of one graph, worth what problem.arrange says (app/graphs/arrangement.py).
 
     Nodes without edges pay nothing, wherever they stand, and the core has none. Components stand one after
@@ -43,20 +43,13 @@ class ArrangementTools(Toolbox):
         l before v     l goes right behind v first. Between v and l the front is at most that behind v and v
                        itself, one more; before v it had l, which is one less: no gap passes what was there.
 
-    A solution is [n] int64, the nodes from first to last; of the core [k] its nodes.
-
-    asked          the question     inner, nodes   that of the core, and its nodes by their numbers, grouped
+    asked   the question     inner   that of the core, whose `nodes` are grouped by components
     """
 
-    words, sense = "arrangement", "minimise"
-    bounds_follow = True
     start_share = 0.5
 
     def __init__(self, instance: Instance, problem: Any) -> None:
-        if len(instance.inside) or len(instance.outside):
-            right = "leave search.inside and search.outside out"
-            raise CaseError(f"{problem.name}: all nodes are in an order, none inside or outside; {right}")
-        self.instance, self.problem, self.graph = instance, problem, instance.graph
+        super().__init__(instance, problem)
         self.asked = arrangement_of(instance.graph, instance.arrange)
         self.unit, self.weights = self.asked.unit, self.asked.weights
         if self.asked.kind in WEIGHTED:
@@ -112,18 +105,12 @@ class ArrangementTools(Toolbox):
         more = "; weights of edges are not counted" if ignored else ""
         return f"reduced to {self.inner.n} of {self.graph.n} nodes, {parts} {words} ({told}){more}"
 
-    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
-        """An order as it is."""
-        return numbers.astype(np.int64)
-
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
         """[n] int64, the canonical order: components by their lowest nodes, and of the two ways round, where
         both are worth the same, that which begins with the lower node; nodes without edges last.
         """
         order = self._with_leaves(self.nodes[core_solution])
         order = order[np.argsort(self.label[order], kind="stable")]
-        rest = np.ones(self.graph.n, dtype=bool)
-        rest[order] = False
         if self.asked.kind in MIRRORED and len(order):
             label = self.label[order]
             first = np.flatnonzero(np.append(True, label[1:] != label[:-1]))
@@ -132,7 +119,7 @@ class ArrangementTools(Toolbox):
             place = np.arange(len(order))
             mirror = np.repeat(first + last, last - first + 1) - place
             order = order[np.where(turned, mirror, place)]
-        return np.concatenate([order, np.flatnonzero(rest)])
+        return with_the_rest(order, self.graph.n)
 
     def _with_leaves(self, order: np.ndarray) -> np.ndarray:
         """An order of the core's nodes with those of degree one that went, as the class proves it."""
@@ -171,10 +158,6 @@ class ArrangementTools(Toolbox):
             worth = value * self.unit if scaled else value
             found[kind] = worth if not scaled or decimals is None else round(worth, decimals or None)
         return found
-
-    def fault(self, solution: np.ndarray) -> str | None:
-        """A node that has no place, or two."""
-        return fault_of_order(self.graph, solution, self.words)
 
     # ---- tools ---------------------------------------------------------------------------------------------
 
@@ -249,10 +232,6 @@ class PartBounds(InnerBounds):
     def check_seconds(self) -> float:
         """An estimate of what `verify` takes."""
         return self.inner.check_seconds
-
-    def allow(self, seconds: float) -> None:
-        """What all calls may take."""
-        self.inner.allow(seconds)
 
     def proof(self) -> ArrangementProof:
         """The witness of each part."""

@@ -21,6 +21,7 @@ import ctypes
 import numpy as np
 
 from app.graphs.ordering import NetArcs
+from app.graphs.orders import places_of
 from app.native.library import address, function, give_arrays, numbers_in
 from app.rng import SplitMix
 from app.search.annealing import escapes
@@ -221,7 +222,6 @@ class OrderingSearch(Search):
             keys = np.array([self._draws.bits() for _ in range(self.n)], dtype=np.uint64)
             other = np.argsort(keys, kind="stable").astype(np.int32)
             places &= np.array([not self._draws.below(8) for _ in range(self.n)], dtype=bool)
-        rank = np.empty(self.n, dtype=np.int64)
-        rank[other] = np.arange(self.n)
+        rank = places_of(other)
         order[places] = order[places][np.argsort(rank[order[places]], kind="stable")]
         return order

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from app.bounds.certificate import BadCertificate
-from app.bounds.feasible import fault_of_order
 from app.bounds.ordering.bounds import OrderingBounds
-from app.errors import CaseError
 from app.graphs.fixed_point import vanished_words
 from app.graphs.ordering import NetArcs, canonical_order, ordering_of
+from app.graphs.orders import with_the_rest
 from app.proofs.kinds import OrderingProof
 from app.reductions.ordering.log import NAMES
 from app.reductions.ordering.reducer import OrderingReducer
 from app.reductions.ordering.verify import ARC_SECONDS, verify_log
 from app.search.core_bounds import LoggedBounds
+from app.search.order_tools import OrderTools
 from app.search.ordering.baselines import (
     MOST_QUOTIENTS,
     MOST_WORK,
@@ -26,7 +26,7 @@ from app.search.ordering.baselines import (
     eades_lin_smyth,
 )
 from app.search.ordering.search import OrderingSearch
-from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
+from app.toolbox import Baseline, Bounds, Instance, Search
 
 REDUCE_SECONDS = 6e-6  # for each node and arc, about
 STEPS, STEPS_PER_NODE = 3_000_000, 200  # of a search, or so many for each node
@@ -34,24 +34,16 @@ DESCENT = 30  # steps for each node from an order that a linear program leads to
 SEARCH_SECONDS = 2e-7  # of making a search, for each node and arc, about
 
 
-class OrderingTools(Toolbox):
+class OrderingTools(OrderTools):
     """Orders of the nodes of one digraph, worth the weight of arcs that lead backward.
 
-    A solution is [n] int64, the nodes from first to last; of the core [k] its nodes.
-
-    asked          the question (app/graphs/ordering.py)
-    inner, places  the net arcs of the core, and its nodes by their numbers in the graph
+    asked   the question (app/graphs/ordering.py)     inner   the net arcs of the core
     """
 
-    words, sense = "order", "minimise"
-    bounds_follow = True
     start_share = 0.8
 
     def __init__(self, instance: Instance, problem: Any) -> None:
-        if len(instance.inside) or len(instance.outside):
-            right = "leave search.inside and search.outside out"
-            raise CaseError(f"{problem.name}: all nodes are in an order, none inside or outside; {right}")
-        self.instance, self.problem, self.graph = instance, problem, instance.graph
+        super().__init__(instance, problem)
         self.asked = ordering_of(instance.graph)
         self.unit, self.weights = self.asked.unit, self.asked.weights
         self.remark = vanished_words(self.graph.weights, self.unit)
@@ -59,8 +51,8 @@ class OrderingTools(Toolbox):
         self.reducer: OrderingReducer | None = None
         self._take(net.part(net.ends), net.ends)
 
-    def _take(self, inner: NetArcs, places: np.ndarray) -> None:
-        self.inner, self.places = inner, places
+    def _take(self, inner: NetArcs, nodes: np.ndarray) -> None:
+        self.inner, self.nodes = inner, nodes
         self.core = inner.pattern(self.graph.name)
 
     # ---- core and instance ---------------------------------------------------------------------------------
@@ -104,18 +96,10 @@ class OrderingTools(Toolbox):
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
         """[n] int64, the canonical order of those that are the same answer."""
         if self.reducer is None:
-            rest = np.ones(self.graph.n, dtype=bool)
-            rest[self.places] = False
-            order = np.concatenate([self.places[core_solution], np.flatnonzero(rest)])
+            order = with_the_rest(self.nodes[core_solution], self.graph.n)
         else:
             order = self.reducer.lift(core_solution)
         return canonical_order(self.asked.net, order, self.instance.compiled)
-
-    def restrict(self, solution: np.ndarray) -> np.ndarray:
-        """The core's nodes as they stand in an order; of what was given, each node once."""
-        place = np.empty(self.graph.n, dtype=np.int64)
-        place[solution] = np.arange(self.graph.n)
-        return np.argsort(place[self.places], kind="stable")
 
     @property
     def _beside(self) -> int:
@@ -130,10 +114,6 @@ class OrderingTools(Toolbox):
         """The inverse of value_of_core."""
         return value - self._beside
 
-    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
-        """An order as it is."""
-        return numbers.astype(np.int64)
-
     def value(self, solution: np.ndarray) -> int:
         """The weight of all arcs that lead backward."""
         return self.asked.value(solution)
@@ -141,10 +121,6 @@ class OrderingTools(Toolbox):
     def split(self, solution: np.ndarray) -> dict[str, int]:
         """What is kept: the weight of all arcs that lead forward."""
         return {"kept": self.asked.total - self.value(solution)}
-
-    def fault(self, solution: np.ndarray) -> str | None:
-        """A node that has no place, or two."""
-        return fault_of_order(self.graph, solution)
 
     # ---- tools ---------------------------------------------------------------------------------------------
 

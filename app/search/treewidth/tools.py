@@ -17,7 +17,8 @@ from app.bounds.treewidth.quotients import least_degree
 from app.errors import CaseError
 from app.graphs.graph import Graph
 from app.search.core_bounds import InnerBounds
-from app.search.node_tools import NodeTools
+from app.search.node_tools import refuse_small_weights, weights_of
+from app.search.order_tools import OrderTools
 from app.search.treewidth.baselines import ELIMINATION_BASELINES, is_large
 from app.search.treewidth.decomposition import decomposition_of, read_td, text_of
 from app.search.treewidth.dissection import dissected
@@ -33,29 +34,25 @@ DEGREE_WORK, FILL_WORK = 1 << 29, 1 << 27  # of greedy orders that searches begi
 LISTED_BYTES = 24  # of an entry of a bag in a search
 
 
-class EliminationTools(NodeTools):
+class EliminationTools(OrderTools):
     """Elimination orders of one graph.
 
-    A solution is [n] int64, the nodes in their order. Its width is the weight of its heaviest bag; without
-    weights its nodes less one. Its fill-in are the edges that eliminations make.
+    The width of one is the weight of its heaviest bag; without weights its nodes less one. Its fill-in are
+    the edges that eliminations make.
     """
 
     usual_steps = 2_000
-    bounds_follow = True
     start_share = 0.5
     baseline_costs: ClassVar = {"min_degree": 1e-5, "min_fill": 5e-5, "max_cardinality": 4e-6}
 
     def __init__(self, instance: Instance, problem: Any) -> None:
-        if len(instance.inside) or len(instance.outside):
-            right = "leave search.inside and search.outside out"
-            raise CaseError(f"{problem.name}: an order has all nodes, none is inside or outside; {right}")
         super().__init__(instance, problem)
+        self.weights, self.unit = weights_of(instance)
         self.fill = instance.eliminate == FILL
         if self.fill and self.weights is not None:
             right = 'a graph without them, or problem.eliminate = "width", would be right'
             raise CaseError(f"{self.graph.name}: fill-in counts edges, and nodes have weights; {right}")
-        self.weightless()
-        self.words = "elimination order"
+        refuse_small_weights(instance, self.weights, self.words)
         self.kernel = EliminationKernel(self.graph, self.weights, self.fill)
         self.reduced = False
 
@@ -65,6 +62,11 @@ class EliminationTools(NodeTools):
     def core(self) -> Graph:
         """What reductions leave."""
         return self.kernel.core
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """[k], the core's nodes by their numbers in the graph."""
+        return self.kernel.nodes
 
     @property
     def own_weights(self) -> np.ndarray | None:
@@ -96,31 +98,25 @@ class EliminationTools(NodeTools):
             f" {self.graph.edges} ({used or 'no node goes'})"
         )
 
-    def as_solution(self, numbers: np.ndarray) -> np.ndarray:
-        """Orders as they are."""
-        return numbers
-
     def lift(self, core_solution: np.ndarray) -> np.ndarray:
         """[n] int64, first what reductions have eliminated."""
         gone = np.array(self.kernel.gone, dtype=np.int64)
         return np.concatenate([gone, self.kernel.nodes[core_solution]])
-
-    def restrict(self, solution: np.ndarray) -> np.ndarray:
-        """The nodes of the core in the order that they have."""
-        place = np.empty(self.graph.n, dtype=np.int64)
-        place[solution] = np.arange(self.graph.n)
-        return np.argsort(place[self.kernel.nodes], kind="stable")
 
     @property
     def _lightest(self) -> int:
         """What heaviest bags weigh more than widths."""
         return int(self.weights is None)
 
+    def _width(self, heaviest: int) -> int:
+        """The width for the weight of the heaviest bag."""
+        return max(heaviest, self._lightest) - self._lightest
+
     def value_of_core(self, value: int) -> int:
         """The width for the weight of the heaviest bag of the core; the fill-in for all its edges."""
         if self.fill:
             return value - self.core.edges
-        return max(value, self.kernel.low, self._lightest) - self._lightest
+        return self._width(max(value, self.kernel.low))
 
     def core_value(self, value: int) -> int:
         """The inverse of value_of_core."""
@@ -131,7 +127,7 @@ class EliminationTools(NodeTools):
         bag = tree_of(self.graph, solution, self.weights, self.instance.compiled).bag
         if self.fill:
             return int((bag - 1).sum()) - self.graph.edges
-        return max(int(bag.max(initial=0)), self._lightest) - self._lightest
+        return self._width(int(bag.max(initial=0)))
 
     def fault(self, solution: np.ndarray) -> str | None:
         """What is no order of the nodes, or what is wrong with its tree decomposition."""
@@ -142,9 +138,7 @@ class EliminationTools(NodeTools):
             return None
         if (wrong := fault_of(self.graph, made)) is not None:
             return f"the tree decomposition {wrong}"
-        if not self.fill and max(made.heaviest(self.weights), self._lightest) - self._lightest != self.value(
-            solution
-        ):
+        if not self.fill and self._width(made.heaviest(self.weights)) != self.value(solution):
             return "the tree decomposition has another width than the order"
         return None
 
@@ -161,9 +155,9 @@ class EliminationTools(NodeTools):
         made = read_td(str(beside), self.graph.held_ids())
         if (wrong := fault_of(self.graph, made)) is not None:
             return f"the tree decomposition of {beside.name} {wrong}"
-        worth = max(made.heaviest(self.weights), self._lightest) - self._lightest
+        worth = self._width(made.heaviest(self.weights))
         known = int(tree_of(self.graph, solution, self.weights, self.instance.compiled).bag.max(initial=0))
-        if worth != max(known, self._lightest) - self._lightest:
+        if worth != self._width(known):
             return f"the tree decomposition of {beside.name} has width {worth}, the order another"
         return None
 
@@ -225,7 +219,7 @@ class EliminationTools(NodeTools):
             )
         if self.fill:
             return proof.lower(self.graph)
-        return max(proof.lower(self.graph, self.weights), self._lightest) - self._lightest
+        return self._width(proof.lower(self.graph, self.weights))
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name."""
