@@ -217,8 +217,6 @@ void lk_assignment_tabu(Tabu *s, int64_t count) {
 
 /* ---- annealing ------------------------------------------------------------------------------------------------- */
 
-enum { PROPOSALS = 32, DRAWS = 4096, KINDS = 2, LONGEST = 30 };
-
 typedef struct {
     int64_t n;
     const int64_t *a_ptr, *b_ptr, *at_ptr, *bt_ptr, *linear_ptr; /* [n+1] rows; columns */
@@ -229,9 +227,11 @@ typedef struct {
     int32_t *p, *q, *best_p;                                     /* [n] places, nodes at them; the best places */
     int64_t symmetric, cost, best, steps, found_at, cycle, at, unit, largest, first, cold;
     uint64_t random;
-} Walk;
+} Search;
 
-INLINE int64_t linear_of(const Walk *s, int64_t i, int32_t x) {
+#include "annealing.h"
+
+INLINE int64_t linear_of(const Search *s, int64_t i, int32_t x) {
     int64_t low = s->linear_ptr[i], high = s->linear_ptr[i + 1];
     const int64_t end = high;
     while (low < high) {
@@ -244,7 +244,7 @@ INLINE int64_t linear_of(const Walk *s, int64_t i, int32_t x) {
 
 /* What swapping the places x, y of r and t adds to the cost by entries of these rows of a and b; those of the two nodes
  * with each other count where `pair` is set. */
-INLINE int64_t by_rows(const Walk *s, const int64_t *ptr, const int32_t *near, const int64_t *data, const int64_t *bptr,
+INLINE int64_t by_rows(const Search *s, const int64_t *ptr, const int32_t *near, const int64_t *data, const int64_t *bptr,
                        const int32_t *bnear, const int64_t *bdata, int32_t r, int32_t t, int64_t pair) {
     const int32_t x = s->p[r], y = s->p[t];
     int64_t sum = 0;
@@ -264,7 +264,7 @@ INLINE int64_t by_rows(const Walk *s, const int64_t *ptr, const int32_t *near, c
     return sum;
 }
 
-INLINE int64_t change(const Walk *s, int32_t r, int32_t t) {
+INLINE int64_t change(const Search *s, int32_t r, int32_t t) {
     const int32_t x = s->p[r], y = s->p[t];
     int64_t sum = by_rows(s, s->a_ptr, s->a_near, s->a_data, s->b_ptr, s->b_near, s->b_data, r, t, !s->symmetric);
     if (s->symmetric) sum *= 2;
@@ -275,7 +275,7 @@ INLINE int64_t change(const Walk *s, int32_t r, int32_t t) {
 }
 
 /* The node at a place that is next to that of a neighbour of r; -1: there is none. */
-INLINE int32_t guided(Walk *s, int32_t r) {
+INLINE int32_t guided(Search *s, int32_t r) {
     const int64_t out = s->a_ptr[r + 1] - s->a_ptr[r];
     if (!out) return -1;
     const int32_t near = s->a_near[s->a_ptr[r] + random_below(&s->random, (uint32_t)out)];
@@ -285,14 +285,14 @@ INLINE int32_t guided(Walk *s, int32_t r) {
     return s->q[s->bt_near[s->bt_ptr[z] + random_below(&s->random, (uint32_t)in)]];
 }
 
-INLINE void keep(Walk *s) {
+INLINE void keep(Search *s) {
     if (s->cost >= s->best) return;
     s->best = s->cost;
     s->found_at = s->steps;
     memcpy(s->best_p, s->p, (size_t)s->n * sizeof(int32_t));
 }
 
-INLINE void propose(Walk *s, int64_t coldness) {
+INLINE void propose(Search *s, int64_t coldness) {
     const uint64_t draw = random_bits(&s->random);
     const int32_t r = (int32_t)(((draw >> 32) * (uint64_t)s->n) >> 32);
     int32_t t = draw >> 12 & 3 ? guided(s, r) : -1;
@@ -300,8 +300,7 @@ INLINE void propose(Walk *s, int64_t coldness) {
     if (t == r) return;
     const int64_t loss = change(s, r, t);
     if (loss > 0) {
-        if (loss > s->largest) return;
-        if ((__int128)loss * coldness > (__int128)s->escape[draw % DRAWS] * s->unit) return;
+        if (!passes(s, loss, coldness, draw)) return;
         keep(s);
     }
     const int32_t x = s->p[r];
@@ -312,28 +311,18 @@ INLINE void propose(Walk *s, int64_t coldness) {
     s->cost += loss;
 }
 
-/* Go on from the best places. */
-void lk_assignment_return(Walk *s) {
+static void go_back(Search *s) {
     memcpy(s->p, s->best_p, (size_t)s->n * sizeof(int32_t));
     for (int64_t i = 0; i < s->n; ++i) s->q[s->p[i]] = (int32_t)i;
     s->cost = s->best;
 }
 
-INLINE int64_t length(const Walk *s) { return s->first << (s->cycle < LONGEST ? s->cycle : LONGEST); }
+void lk_assignment_return(Search *s) { go_back(s); }
 
-void lk_assignment_anneal(Walk *s, int64_t count) {
+void lk_assignment_anneal(Search *s, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
         ++s->steps;
-        if (s->at == length(s)) {
-            lk_assignment_return(s);
-            ++s->cycle;
-            s->at = 0;
-        }
-        const int64_t hot = s->hot[s->cycle % KINDS];
-        const double risen = (double)(s->cold - hot) * (double)s->at / (double)length(s);
-        for (int j = 0; j < PROPOSALS; ++j) propose(s, hot + (int64_t)risen);
-        ++s->at;
-        keep(s);
+        step(s);
     }
 }
 

@@ -2,19 +2,19 @@
  * app/search/cover/anneal_plain.py has the same functions with the same results. */
 #include "independent.h"
 
-enum { PROPOSALS = 32, DRAWS = 4096, KINDS = 2, LONGEST = 30 };
-
 typedef struct {
     Independent set;
     const int64_t *hot, *escape;         /* [KINDS]; [DRAWS] */
     int64_t *against;                    /* [n] weight of the neighbours in the set */
     int64_t unit, largest, first, cold;
     int64_t cycle, at;
-} Anneal;
+} Search;
+
+#include "annealing.h"
 
 /* ---- the set ---------------------------------------------------------------------------------------------- */
 
-INLINE void join(Anneal *a, int32_t v) {
+INLINE void join(Search *a, int32_t v) {
     Independent *s = &a->set;
     const int64_t weight = worth(s, v);
     enlist(s, v);
@@ -25,7 +25,7 @@ INLINE void join(Anneal *a, int32_t v) {
     }
 }
 
-INLINE void leave(Anneal *a, int32_t v) {
+INLINE void leave(Search *a, int32_t v) {
     Independent *s = &a->set;
     const int64_t weight = worth(s, v);
     strike(s, v);
@@ -37,15 +37,14 @@ INLINE void leave(Anneal *a, int32_t v) {
 }
 
 /* The neighbours of v in the set leave. */
-INLINE void clear(Anneal *a, int32_t v) {
+INLINE void clear(Search *a, int32_t v) {
     for (int64_t j = a->set.indptr[v]; a->against[v] > 0; ++j) {
         const int32_t u = a->set.indices[j];
         if (chosen(&a->set, u)) leave(a, u);
     }
 }
 
-/* Go on from the best set. */
-void lk_cover_anneal_return(Anneal *a) {
+static void go_back(Search *a) {
     Independent *s = &a->set;
     int64_t filled = 0;
     memset(a->against, 0, (size_t)s->n * sizeof *a->against);
@@ -65,10 +64,12 @@ void lk_cover_anneal_return(Anneal *a) {
     s->moved_size = 0;
 }
 
+void lk_cover_anneal_return(Search *a) { go_back(a); }
+
 /* ---- steps ------------------------------------------------------------------------------------------------ */
 
 /* A free node enters; else any node outside is drawn, and enters if what it loses is let pass. */
-INLINE void propose(Anneal *a, int64_t coldness) {
+INLINE void propose(Search *a, int64_t coldness) {
     Independent *s = &a->set;
     const uint64_t draw = random_bits(&s->random);
     const uint64_t among = (uint64_t)(s->free_size ? s->free_size : s->n - s->size);
@@ -77,7 +78,7 @@ INLINE void propose(Anneal *a, int64_t coldness) {
     if (s->free_size == 0) {
         const int64_t loss = a->against[v] - worth(s, v);
         if (loss > 0) {
-            if (loss > a->largest || loss * coldness > a->escape[draw % DRAWS] * a->unit) return;
+            if (!passes(a, loss, coldness, draw)) return;
             keep_best(s);
         }
         clear(a, v);
@@ -85,23 +86,12 @@ INLINE void propose(Anneal *a, int64_t coldness) {
     join(a, v);
 }
 
-INLINE int64_t length(const Anneal *a) { return a->first << (a->cycle < LONGEST ? a->cycle : LONGEST); }
-
-INLINE void step(Anneal *a) {
-    if (a->at == length(a)) {
-        lk_cover_anneal_return(a);
-        ++a->cycle;
-        a->at = 0;
-    }
-    const int64_t hot = a->hot[a->cycle % KINDS];
-    const double risen = (double)(a->cold - hot) * (double)a->at / (double)length(a);
-    for (int i = 0; i < PROPOSALS; ++i) propose(a, hot + (int64_t)risen);
+INLINE void keep(Search *a) {
     a->set.work += PROPOSALS * DRAW;
-    ++a->at;
     keep_best(&a->set);
 }
 
-void lk_cover_anneal(Anneal *a, int64_t count) {
+void lk_cover_anneal(Search *a, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
         ++a->set.steps;
         step(a);

@@ -153,44 +153,73 @@ void lk_place_weighted_entries(const uint32_t *in, const float *weights, int64_t
 
 enum { LANES = 16, SHORT_ROW = 48 };
 
+INLINE uint32_t entry_at(const void *entries, const int wide, int64_t at) {
+    return wide ? (uint32_t)(((const uint64_t *)entries)[at] >> 32) : ((const uint32_t *)entries)[at];
+}
+
+INLINE int32_t rank_at(const void *entries, const int wide, int64_t at) {
+    return wide ? (int32_t)(uint32_t)((const uint64_t *)entries)[at] : 0;
+}
+
+INLINE void *row_at(void *entries, const int wide, int64_t at) { return (char *)entries + (wide ? 8 : 4) * at; }
+
 /* Up to `room` entries, each to the place that the number of smaller ones gives it: no branch depends on them. */
-INLINE void sort_by_ranks(uint32_t *x, int64_t k, const int room) {
+INLINE void sort_by_ranks(void *row, const int wide, int64_t k, const int room) {
+    uint64_t held[SHORT_ROW];
     uint32_t value[SHORT_ROW], rank[SHORT_ROW];
     for (int i = 0; i < room; ++i) {
-        value[i] = i < k ? x[i] : UINT32_MAX;
+        value[i] = i < k ? entry_at(row, wide, i) : UINT32_MAX;
         rank[i] = 0;
     }
     for (uint32_t j = 0; j < (uint32_t)k; ++j) {
         const uint32_t v = value[j];
         for (uint32_t i = 0; i < (uint32_t)room; ++i) rank[i] += (v < value[i]) | ((v == value[i]) & (j < i));
     }
-    for (int64_t i = 0; i < k; ++i) x[rank[i]] = value[i];
+    if (wide) memcpy(held, row, (size_t)k * 8);
+    for (int64_t i = 0; i < k; ++i)
+        if (wide) ((uint64_t *)row)[rank[i]] = held[i];
+        else ((uint32_t *)row)[rank[i]] = value[i];
 }
 
-INLINE void sort_short(uint32_t *x, int64_t k) {
-    if (k <= LANES) sort_by_ranks(x, k, LANES);
-    else if (k <= 2 * LANES) sort_by_ranks(x, k, 2 * LANES);
-    else sort_by_ranks(x, k, SHORT_ROW);
-}
-
-/* By bytes, from the lowest; bytes that all entries share are passed over. */
-static void sort_long(uint32_t *x, int64_t k, uint32_t *spare) {
-    uint32_t *from = x, *to = spare;
+/* By bytes, from the lowest; bytes that all entries share are passed over. Weights have no part in it: of equal columns
+ * the largest is looked for. */
+INLINE void sort_long(void *row, const int wide, int64_t k, void *spare) {
+    void *from = row, *to = spare;
     for (int shift = 0; shift < 32; shift += 8) {
         int64_t at[256] = {0}, sum = 0;
-        for (int64_t i = 0; i < k; ++i) ++at[from[i] >> shift & 255];
-        if (at[from[0] >> shift & 255] == k) continue;
+        for (int64_t i = 0; i < k; ++i) ++at[entry_at(from, wide, i) >> shift & 255];
+        if (at[entry_at(from, wide, 0) >> shift & 255] == k) continue;
         for (int b = 0; b < 256; ++b) {
             const int64_t size = at[b];
             at[b] = sum;
             sum += size;
         }
-        for (int64_t i = 0; i < k; ++i) to[at[from[i] >> shift & 255]++] = from[i];
-        uint32_t *other = from;
+        for (int64_t i = 0; i < k; ++i) {
+            const int64_t place = at[entry_at(from, wide, i) >> shift & 255]++;
+            if (wide) ((uint64_t *)to)[place] = ((const uint64_t *)from)[i];
+            else ((uint32_t *)to)[place] = ((const uint32_t *)from)[i];
+        }
+        void *other = from;
         from = to;
         to = other;
     }
-    if (from != x) memcpy(x, from, (size_t)k * 4);
+    if (from != row) memcpy(row, from, (size_t)k * (wide ? 8 : 4));
+}
+
+/* spare [k]: room for a row that is longer than SHORT_ROW */
+INLINE void sort_row(void *row, const int wide, int64_t k, void *spare) {
+    if (k > SHORT_ROW) sort_long(row, wide, k, spare);
+    else if (k <= LANES) sort_by_ranks(row, wide, k, LANES);
+    else if (k <= 2 * LANES) sort_by_ranks(row, wide, k, 2 * LANES);
+    else sort_by_ranks(row, wide, k, SHORT_ROW);
+}
+
+/* Room for the longest row, where it takes some; null: there is no memory for it, or it takes none. */
+static void *room_for(int64_t n, const int64_t *starts, const int64_t *ends, int64_t wide, int64_t *longest) {
+    *longest = 0;
+    for (int64_t i = 0; i < n; ++i)
+        if (ends[i] - starts[i] > *longest) *longest = ends[i] - starts[i];
+    return *longest > SHORT_ROW ? malloc((size_t)*longest * (wide ? 8 : 4)) : NULL;
 }
 
 /* Sorts the rows lo .. lo+n-1, whose entries are [starts[i], ends[i]), drops loops and repeats, and moves what is
@@ -199,17 +228,14 @@ static void sort_long(uint32_t *x, int64_t k, uint32_t *spare) {
  * the file has in this direction, or -1 without memory. */
 WIDE int64_t lk_finish_rows(int64_t n, int64_t lo, const int64_t *starts, const int64_t *ends, uint32_t *entries,
                        int64_t *indptr) {
-    int64_t longest = 0, written = 0, at = indptr[0];
-    for (int64_t i = 0; i < n; ++i)
-        if (ends[i] - starts[i] > longest) longest = ends[i] - starts[i];
-    uint32_t *spare = longest > SHORT_ROW ? malloc((size_t)longest * 4) : 0;
+    int64_t longest, written = 0, at = indptr[0];
+    void *spare = room_for(n, starts, ends, 0, &longest);
     if (longest > SHORT_ROW && !spare) return -1;
     for (int64_t i = 0; i < n; ++i) {
         uint32_t *row = entries + starts[i];
         const int64_t k = ends[i] - starts[i];
         const uint32_t self = (uint32_t)(lo + i);
-        if (k > SHORT_ROW) sort_long(row, k, spare);
-        else sort_short(row, k);
+        sort_row(row, 0, k, spare);
         for (int64_t j = 0; j < k; ++j) {
             const uint32_t column = row[j] >> 1;
             if (column == self) continue;
@@ -225,42 +251,6 @@ WIDE int64_t lk_finish_rows(int64_t n, int64_t lo, const int64_t *starts, const 
 }
 
 /* ---- weights and directions ---- */
-
-/* As sort_by_ranks, of entries with weights. */
-INLINE void sort_weighted_by_ranks(uint64_t *x, int64_t k, const int room) {
-    uint64_t held[SHORT_ROW];
-    uint32_t value[SHORT_ROW], rank[SHORT_ROW];
-    for (int i = 0; i < room; ++i) {
-        held[i] = i < k ? x[i] : UINT64_MAX;
-        value[i] = (uint32_t)(held[i] >> 32);
-        rank[i] = 0;
-    }
-    for (uint32_t j = 0; j < (uint32_t)k; ++j) {
-        const uint32_t v = value[j];
-        for (uint32_t i = 0; i < (uint32_t)room; ++i) rank[i] += (v < value[i]) | ((v == value[i]) & (j < i));
-    }
-    for (int64_t i = 0; i < k; ++i) x[rank[i]] = held[i];
-}
-
-/* By the bytes of the entries alone: of equal ones the largest weight is looked for. */
-static void sort_long_weighted(uint64_t *x, int64_t k, uint64_t *spare) {
-    uint64_t *from = x, *to = spare;
-    for (int shift = 32; shift < 64; shift += 8) {
-        int64_t at[256] = {0}, sum = 0;
-        for (int64_t i = 0; i < k; ++i) ++at[from[i] >> shift & 255];
-        if (at[from[0] >> shift & 255] == k) continue;
-        for (int b = 0; b < 256; ++b) {
-            const int64_t size = at[b];
-            at[b] = sum;
-            sum += size;
-        }
-        for (int64_t i = 0; i < k; ++i) to[at[from[i] >> shift & 255]++] = from[i];
-        uint64_t *other = from;
-        from = to;
-        to = other;
-    }
-    if (from != x) memcpy(x, from, (size_t)k * 8);
-}
 
 /* What the equal columns of a row were: which flags were seen, and the largest rank of each. */
 typedef struct {
@@ -287,30 +277,13 @@ INLINE void put_merged(const Merged *m, int64_t a_flag, int64_t at, float *weigh
     transpose[at] = m->seen[t] ? weight_of(m->best[t]) : 0.0f;
 }
 
-INLINE uint32_t entry_at(const void *entries, const int wide, int64_t at) {
-    return wide ? (uint32_t)(((const uint64_t *)entries)[at] >> 32) : ((const uint32_t *)entries)[at];
-}
-
-INLINE int32_t rank_at(const void *entries, const int wide, int64_t at) {
-    return wide ? (int32_t)(uint32_t)((const uint64_t *)entries)[at] : 0;
-}
-
-INLINE void sort_row(void *entries, const int wide, int64_t start, int64_t k, void *spare) {
-    if (!wide && k > SHORT_ROW) sort_long((uint32_t *)entries + start, k, spare);
-    else if (!wide) sort_short((uint32_t *)entries + start, k);
-    else if (k > SHORT_ROW) sort_long_weighted((uint64_t *)entries + start, k, spare);
-    else if (k <= LANES) sort_weighted_by_ranks((uint64_t *)entries + start, k, LANES);
-    else if (k <= 2 * LANES) sort_weighted_by_ranks((uint64_t *)entries + start, k, 2 * LANES);
-    else sort_weighted_by_ranks((uint64_t *)entries + start, k, SHORT_ROW);
-}
-
 INLINE int64_t finish_merged(const int wide, int64_t n, int64_t lo, const int64_t *starts, const int64_t *ends,
                              void *entries, int64_t a_flag, void *spare, int64_t *indptr, float *weights,
                              float *transpose, uint8_t *arcs, uint8_t *loops) {
     int64_t written = 0, at = indptr[0];
     for (int64_t i = 0; i < n; ++i) {
         const int64_t stop = ends[i];
-        sort_row(entries, wide, starts[i], stop - starts[i], spare);
+        sort_row(row_at(entries, wide, starts[i]), wide, stop - starts[i], spare);
         for (int64_t j = starts[i]; j < stop;) {
             const uint32_t column = entry_at(entries, wide, j) >> 1;
             Merged m = {{0, 0}, {0, 0}};
@@ -337,10 +310,8 @@ INLINE int64_t finish_merged(const int wide, int64_t n, int64_t lo, const int64_
 WIDE int64_t lk_finish_merged(int64_t wide, int64_t n, int64_t lo, const int64_t *starts, const int64_t *ends, void *entries,
                          int64_t a_flag, int64_t *indptr, float *weights, float *transpose, uint8_t *arcs,
                          uint8_t *loops) {
-    int64_t longest = 0, written;
-    for (int64_t i = 0; i < n; ++i)
-        if (ends[i] - starts[i] > longest) longest = ends[i] - starts[i];
-    void *spare = longest > SHORT_ROW ? malloc((size_t)longest * (wide ? 8 : 4)) : 0;
+    int64_t longest, written;
+    void *spare = room_for(n, starts, ends, wide, &longest);
     if (longest > SHORT_ROW && !spare) return -1;
     if (wide)
         written = finish_merged(1, n, lo, starts, ends, entries, a_flag, spare, indptr, weights, transpose, arcs, loops);

@@ -2,9 +2,8 @@
  * describes the search and its arrays, app/search/dismantle/plain.py has the same functions with the same results. */
 #include "gain_heap.h"
 #include "heap.h"
-#include "random.h"
 
-enum { PROPOSALS = 32, DRAWS = 4096, KINDS = 2, LONGEST = 30, CHOICES = 64, CHECKS = 64, SHIFT = 12, SELDOM = 20 };
+enum { CHOICES = 64, CHECKS = 64, SHIFT = 12, SELDOM = 20 };
 
 typedef struct {
     int64_t n;
@@ -21,24 +20,11 @@ typedef struct {
     uint64_t random;
 } Search;
 
-INLINE int64_t worth(const Search *s, int32_t v) { return s->weight ? s->weight[v] : 1; }
+#include "annealed_set.h"
+
 INLINE int64_t size_of(const int64_t *size, int32_t v) { return size ? size[v] : 1; }
 
 /* ---- components ----------------------------------------------------------------------------------------------- */
-
-INLINE void note(Search *s, int32_t v) {
-    if (s->moved_size < 0) return;
-    if (s->moved_size == s->n) s->moved_size = -1;
-    else s->moved[s->moved_size++] = v;
-}
-
-INLINE void swap_places(Search *s, int64_t i, int32_t v) {
-    const int32_t other = s->order[i], at = s->place[v];
-    s->order[i] = v;
-    s->place[v] = (int32_t)i;
-    s->order[at] = other;
-    s->place[other] = at;
-}
 
 /* All that is joined with `from` in component `old` gets another number; returns its size. */
 static int64_t relabel(Search *s, int32_t from, int32_t old, int32_t number) {
@@ -99,9 +85,7 @@ static void enter(Search *s, int32_t v) {
     }
     s->label[v] = into;
     s->total[into] += size_of(s->size, v);
-    swap_places(s, --s->taken, v);
-    s->cost -= worth(s, v);
-    note(s, v);
+    out_of_set(s, v);
 }
 
 /* v is taken: what it held together falls into pieces. */
@@ -120,9 +104,7 @@ static void leave(Search *s, int32_t v) {
             s->total[old] -= s->total[number];
         }
     if (!s->total[old]) s->spare[s->spares++] = old;
-    swap_places(s, s->taken++, v);
-    s->cost += worth(s, v);
-    note(s, v);
+    into_set(s, v);
 }
 
 /* Whether v joins nothing that becomes too large. */
@@ -132,19 +114,8 @@ INLINE int fits(Search *s, int32_t v) {
     return sum + size_of(s->size, v) <= s->most;
 }
 
-INLINE void keep_best(Search *s) {
-    if (s->cost >= s->best) return;
-    s->best = s->cost;
-    s->found_at = s->steps;
-    if (s->moved_size < 0)
-        for (int32_t v = 0; v < s->n; ++v) s->best_left[v] = s->label[v] >= 0;
-    else
-        for (int64_t i = 0; i < s->moved_size; ++i) s->best_left[s->moved[i]] = s->label[s->moved[i]] >= 0;
-    s->moved_size = 0;
-}
-
 /* Go on from the best set, without nodes that it does not need, from a drawn one on. */
-void lk_dismantle_return(Search *s) {
+static void go_back(Search *s) {
     const int32_t n = (int32_t)s->n;
     if (!n) return;
     const int32_t shift = (int32_t)random_below(&s->random, (uint32_t)n);
@@ -168,12 +139,14 @@ void lk_dismantle_return(Search *s) {
     s->cost = s->best;
     s->moved_size = 0;
     for (int32_t i = 0; i < n; ++i) {
-        const int32_t v = i < n - shift ? i + shift : i + shift - n;
+        const int32_t v = turned(i, shift, n);
         if (s->label[v] < 0 && fits(s, v)) enter(s, v);
     }
-    keep_best(s);
+    keep(s);
     s->moved_size = 0;
 }
+
+void lk_dismantle_return(Search *s) { go_back(s); }
 
 /* ---- steps ---------------------------------------------------------------------------------------------------- */
 
@@ -217,9 +190,8 @@ INLINE void take(Search *s, int64_t coldness, uint64_t draw) {
     const int64_t left = s->n - s->taken;
     if (!left) return;
     const int32_t v = s->order[s->taken + (int64_t)(((draw >> 32) * (uint64_t)left) >> 32)];
-    const __int128 against = (__int128)worth(s, v) * coldness;
-    if (worth(s, v) > s->largest || against > (__int128)s->escape[draw % DRAWS] * s->unit) return;
-    keep_best(s);
+    if (!passes(s, worth(s, v), coldness, draw)) return;
+    keep(s);
     leave(s, v);
 }
 
@@ -237,54 +209,24 @@ INLINE void propose(Search *s, int64_t coldness) {
     const int64_t drawn = (int64_t)(draw >> SHIFT & (CHOICES - 1)); /* often no component's */
     const int64_t weight = keep_apart(s, count, sum, s->most - size_of(s->size, v), drawn);
     const int64_t loss = weight - worth(s, v);
-    int passes = weight >= 0;
-    if (passes && loss > 0) {
-        const __int128 against = (__int128)loss * coldness;
-        passes = loss <= s->largest && against <= (__int128)s->escape[draw % DRAWS] * s->unit;
-    }
-    if (passes && weight)
+    const int made = weight >= 0 && (loss <= 0 || passes(s, loss, coldness, draw));
+    if (made && weight)
         for (int64_t j = s->indptr[v]; j < s->indptr[v + 1]; ++j) {
             const int32_t u = s->indices[j];
             if (s->label[u] >= 0 && s->contact[s->label[u]] < 0) s->out[leaving++] = u;
         }
     forget(s, count);
-    if (!passes) return;
-    if (loss > 0) keep_best(s);
+    if (!made) return;
+    if (loss > 0) keep(s);
     for (int64_t i = 0; i < leaving; ++i) leave(s, s->out[i]);
     enter(s, v);
     for (int64_t i = 0; i < leaving; ++i)
         if (fits(s, s->out[i])) enter(s, s->out[i]);
 }
 
-INLINE int64_t length(const Search *s) { return s->first << (s->cycle < LONGEST ? s->cycle : LONGEST); }
-
-INLINE void step(Search *s) {
-    if (s->at == length(s)) {
-        keep_best(s);
-        lk_dismantle_return(s);
-        ++s->cycle;
-        s->at = 0;
-    }
-    const int64_t hot = s->hot[s->cycle % KINDS];
-    const double risen = (double)(s->cold - hot) * (double)s->at / (double)length(s);
-    for (int i = 0; i < PROPOSALS; ++i) propose(s, hot + (int64_t)risen);
-    ++s->at;
-    keep_best(s);
-}
-
-void lk_dismantle_anneal(Search *s, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-        ++s->steps;
-        step(s);
-    }
-}
+void lk_dismantle_anneal(Search *s, int64_t count) { anneal(s, count); }
 
 /* ---- greedy rules ---------------------------------------------------------------------------------------------- */
-
-INLINE int32_t root(int32_t *part, int32_t v) {
-    while (part[v] != v) v = part[v] = part[part[v]];
-    return v;
-}
 
 /* What a forest, the nodes that are not chosen, still needs: of each tree, from the leaves up, nodes with more than
  * `most` below them. chosen [n]; queue, above [n] and total [n] scratch. */

@@ -53,6 +53,8 @@ typedef struct {
     uint64_t random;
 } Search;
 
+#include "open_list.h"
+
 /* Add what a customer lets open and close gain to the sums, or take it out: sign -1. */
 INLINE void contribute(Search *s, int64_t u, int64_t sign) {
     const int32_t a = s->slot[s->first[u]];
@@ -98,39 +100,21 @@ static void move(Search *s, int32_t out, int32_t in) {
         s->value -= s->d1[u];
         s->touched[count++] = (int32_t)u;
     }
-    if (out >= 0) s->value -= s->opening[out];
-    if (in >= 0) s->value += s->opening[in];
-    if (out >= 0 && in >= 0) {
-        s->slot[in] = s->slot[out];
-        s->inside[s->slot[in]] = in;
-    } else if (in >= 0) {
-        s->slot[in] = (int32_t)s->size;
-        s->inside[s->size++] = in;
-    } else {
-        const int32_t a = s->slot[out], last = (int32_t)--s->size;
-        if (a != last) {
-            for (int64_t f = 0; f < s->m; ++f) {
-                s->extra[f * s->slots + a] = s->extra[f * s->slots + last];
-                s->extra[f * s->slots + last] = 0;
-            }
-            s->loss[a] = s->loss[last];
-            s->loss[last] = 0;
-            s->inside[a] = s->inside[last];
-            s->slot[s->inside[a]] = a;
+    const int64_t a = relist(s, out, in), last = s->size;
+    if (in < 0 && a != last) {
+        for (int64_t f = 0; f < s->m; ++f) {
+            s->extra[f * s->slots + a] = s->extra[f * s->slots + last];
+            s->extra[f * s->slots + last] = 0;
         }
+        s->loss[a] = s->loss[last];
+        s->loss[last] = 0;
     }
-    if (out >= 0) s->slot[out] = -1;
     for (int64_t i = 0; i < count; ++i) {
         const int64_t u = s->touched[i];
         locate(s, u);
         s->value += s->d1[u];
         contribute(s, u, 1);
     }
-}
-
-INLINE void save(Search *s) {
-    memset(s->best_open, 0, (size_t)s->m);
-    for (int64_t i = 0; i < s->size; ++i) s->best_open[s->inside[i]] = 1;
 }
 
 /* What closing a slot's facility gains: below 0 where it loses. */
@@ -245,7 +229,7 @@ INLINE void note(Search *s) {
     if (s->value >= s->best) return;
     s->best = s->value;
     s->found_at = s->steps;
-    save(s);
+    save_open(s, s->m);
 }
 
 /* So many moves; net [slots] is room. */
@@ -261,7 +245,7 @@ void lk_facility_search(Search *s, int64_t steps, int64_t *net) {
             move(s, out, in);
             note(s);
         } else {
-            if (s->value == s->best) save(s);
+            if (s->value == s->best) save_open(s, s->m);
             else go_back(s);
             ++s->shakes;
             s->shaking = 1 + random_below(&s->random, (uint32_t)s->strongest);

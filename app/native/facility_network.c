@@ -27,6 +27,8 @@ typedef struct {
     int64_t failed; /* no memory for the heap */
 } Search;
 
+#include "open_list.h"
+
 /* What a node costs at a distance. */
 INLINE int64_t cost(const Search *s, int64_t v, int64_t away) {
     if (!s->demand[v]) return 0;
@@ -224,10 +226,7 @@ static void look_near(Search *s, int64_t u) {
     if (count < s->width) s->width = count ? count : s->m;
 }
 
-INLINE void keep(Search *s) {
-    memset(s->best_open, 0, (size_t)s->nodes);
-    for (int64_t a = 0; a < s->size; ++a) s->best_open[s->inside[a]] = 1;
-}
+INLINE void keep(Search *s) { save_open(s, s->nodes); }
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 

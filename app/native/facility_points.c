@@ -25,6 +25,8 @@ typedef struct {
     uint64_t random;
 } Search;
 
+#include "open_list.h"
+
 INLINE int64_t apart(const Search *s, const double *a, const double *b) {
     const Metric m = {0, s->kind, NULL, NULL};
     return rounded(&m, a[0] - b[0], a[1] - b[1]);
@@ -106,29 +108,19 @@ static void move(Search *s, int32_t out, int32_t in) {
     for (int64_t i = 0; i < count; ++i) leave(s, s->touched[i]);
     for (int64_t a = 0; a < s->size; ++a) s->seen[a] = 0;
     for (int64_t i = 0; i < count; ++i) s->seen[s->slot[s->first[s->touched[i]]]] = 1;
-    if (out >= 0) s->value -= s->opening[out];
-    if (in >= 0) s->value += s->opening[in];
-    if (out >= 0 && in >= 0) {
-        s->slot[in] = s->slot[out];
-        s->inside[s->slot[in]] = in;
-        s->seen[s->slot[in]] = 1;
-    } else if (in >= 0) {
-        const int64_t a = s->size++;
-        s->slot[in] = (int32_t)a;
-        s->inside[a] = in;
-        s->head[a] = -1;
-        s->reach[a] = s->loss[a] = 0;
-        s->seen[a] = 1;
+    const int64_t place = relist(s, out, in), last = s->size;
+    if (in < 0) {
+        s->head[place] = s->head[last];
+        s->reach[place] = s->reach[last];
+        s->loss[place] = s->loss[last];
+        s->seen[place] = s->seen[last];
     } else {
-        const int32_t a = s->slot[out], last = (int32_t)--s->size;
-        s->inside[a] = s->inside[last];
-        s->head[a] = s->head[last];
-        s->reach[a] = s->reach[last];
-        s->loss[a] = s->loss[last];
-        s->seen[a] = s->seen[last];
-        s->slot[s->inside[a]] = a;
+        if (out < 0) {
+            s->head[place] = -1;
+            s->reach[place] = s->loss[place] = 0;
+        }
+        s->seen[place] = 1;
     }
-    if (out >= 0) s->slot[out] = -1;
     for (int64_t i = 0; i < count; ++i) {
         const int32_t u = s->touched[i];
         if (out >= 0 && (s->first[u] == out || s->second[u] == out)) locate(s, u);
@@ -165,10 +157,7 @@ INLINE int32_t place_at(const Search *s, int64_t k) { return (int32_t)((s->begin
 
 INLINE void look_near(Search *s, int64_t u) { s->begin = (s->beside[u] + s->m - s->width / 2) % s->m; }
 
-INLINE void keep(Search *s) {
-    memset(s->best_open, 0, (size_t)s->m);
-    for (int64_t a = 0; a < s->size; ++a) s->best_open[s->inside[a]] = 1;
-}
+INLINE void keep(Search *s) { save_open(s, s->m); }
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 

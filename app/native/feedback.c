@@ -1,9 +1,7 @@
 /* Annealing of induced forests, and the greedy set on the 2-core; app/search/fvs/search.py describes the search and its
  * arrays, app/search/fvs/plain.py has the same functions with the same results. */
 #include "heap.h"
-#include "random.h"
 
-enum { PROPOSALS = 32, DRAWS = 4096, KINDS = 2, LONGEST = 30 };
 #define TOP ((int64_t)1 << 62)
 
 typedef struct {
@@ -12,39 +10,26 @@ typedef struct {
     const int32_t *indices;              /* [nnz] */
     const uint8_t *twice;                /* [nnz] or null: no double edge */
     const int64_t *hot, *escape;         /* [KINDS]; [DRAWS] */
-    uint8_t *best_forest;                /* [n] */
+    uint8_t *best_left;                  /* [n] the best forest */
     int32_t *order, *place, *moved;      /* [n] nodes of the forest behind the others; places; changes */
     int32_t *next, *before;              /* [n+1] the forest as a ring by labels; n: between last and first */
     int32_t *earlier;                    /* [n] of a node of the forest: neighbours there of lower label */
     int32_t *part, *seen;                /* [n] scratch */
     int64_t *label;                      /* [n+1] ascending along the ring, -1 outside; of n: 0 */
-    int64_t outside, cost, best, steps, found_at, moved_size, cycle, at, unit, largest, first, cold;
+    int64_t taken, cost, best, steps, found_at, moved_size, cycle, at, unit, largest, first, cold;
     uint64_t random;
 } Search;
 
-INLINE int64_t worth(const Search *s, int32_t v) { return s->weight ? s->weight[v] : 1; }
+#include "annealed_set.h"
+
 INLINE int inside(const Search *s, int32_t v) { return s->label[v] >= 0; }
 INLINE int doubled(const Search *s, int64_t j) { return s->twice && s->twice[j]; }
 
 /* ---- the forest --------------------------------------------------------------------------------------------- */
 
-INLINE void note(Search *s, int32_t v) {
-    if (s->moved_size < 0) return;
-    if (s->moved_size == s->n) s->moved_size = -1;
-    else s->moved[s->moved_size++] = v;
-}
-
-INLINE void swap_places(Search *s, int64_t i, int32_t v) {
-    const int32_t other = s->order[i], at = s->place[v];
-    s->order[i] = v;
-    s->place[v] = (int32_t)i;
-    s->order[at] = other;
-    s->place[other] = at;
-}
-
 /* Even labels, from the first to the last. */
 INLINE void spread(Search *s) {
-    const int64_t gap = TOP / (s->n - s->outside + 2);
+    const int64_t gap = TOP / (s->n - s->taken + 2);
     int64_t label = 0;
     for (int32_t v = s->next[s->n]; v != s->n; v = s->next[v]) s->label[v] = label += gap;
 }
@@ -71,9 +56,7 @@ INLINE void enter(Search *s, int32_t v, int32_t at) {
         const int32_t u = s->indices[j];
         if (s->label[u] > label) ++s->earlier[u];
     }
-    swap_places(s, --s->outside, v);
-    s->cost -= worth(s, v);
-    note(s, v);
+    out_of_set(s, v);
 }
 
 INLINE void leave(Search *s, int32_t v) {
@@ -85,45 +68,27 @@ INLINE void leave(Search *s, int32_t v) {
         const int32_t u = s->indices[j];
         if (s->label[u] > label) --s->earlier[u];
     }
-    swap_places(s, s->outside++, v);
-    s->cost += worth(s, v);
-    note(s, v);
-}
-
-INLINE void keep_best(Search *s) {
-    if (s->cost >= s->best) return;
-    s->best = s->cost;
-    s->found_at = s->steps;
-    if (s->moved_size < 0)
-        for (int32_t v = 0; v < s->n; ++v) s->best_forest[v] = inside(s, v);
-    else
-        for (int64_t i = 0; i < s->moved_size; ++i) s->best_forest[s->moved[i]] = inside(s, s->moved[i]);
-    s->moved_size = 0;
+    into_set(s, v);
 }
 
 /* ---- the best forest, made as large as it can be, in a new order ---------------------------------------------- */
-
-INLINE int32_t root(int32_t *part, int32_t v) {
-    while (part[v] != v) v = part[v] = part[part[v]];
-    return v;
-}
 
 /* Whether v closes no cycle with a forest; then it is one of its trees. seen: no node's number + 1 yet. */
 INLINE int joins(Search *s, int32_t v) {
     for (int64_t j = s->indptr[v]; j < s->indptr[v + 1]; ++j) {
         const int32_t u = s->indices[j];
-        if (!s->best_forest[u]) continue;
+        if (!s->best_left[u]) continue;
         if (doubled(s, j)) return 0;
         const int32_t r = root(s->part, u);
         if (s->seen[r] == v + 1) return 0;
         s->seen[r] = v + 1;
     }
     for (int64_t j = s->indptr[v]; j < s->indptr[v + 1]; ++j)
-        if (s->best_forest[s->indices[j]]) s->part[root(s->part, s->indices[j])] = v;
+        if (s->best_left[s->indices[j]]) s->part[root(s->part, s->indices[j])] = v;
     return 1;
 }
 
-void lk_feedback_return(Search *s) {
+static void go_back(Search *s) {
     const int32_t n = (int32_t)s->n;
     if (!n) return;
     const int32_t shift = (int32_t)random_below(&s->random, (uint32_t)n);
@@ -133,16 +98,16 @@ void lk_feedback_return(Search *s) {
         s->label[v] = -1;
     }
     for (int32_t v = 0; v < n; ++v) {
-        if (!s->best_forest[v]) continue;
+        if (!s->best_left[v]) continue;
         for (int64_t j = s->indptr[v]; j < s->indptr[v + 1]; ++j) {
             const int32_t u = s->indices[j];
-            if (u < v && s->best_forest[u]) s->part[root(s->part, u)] = root(s->part, v);
+            if (u < v && s->best_left[u]) s->part[root(s->part, u)] = root(s->part, v);
         }
     }
     for (int32_t i = 0; i < n; ++i) {
-        const int32_t v = i < n - shift ? i + shift : i + shift - n;
-        if (s->best_forest[v] || !joins(s, v)) continue;
-        s->best_forest[v] = 1;
+        const int32_t v = turned(i, shift, n);
+        if (s->best_left[v] || !joins(s, v)) continue;
+        s->best_left[v] = 1;
         s->best -= worth(s, v);
         s->found_at = s->steps;
     }
@@ -151,8 +116,8 @@ void lk_feedback_return(Search *s) {
     int32_t last = n;
     s->label[n] = 0;
     for (int32_t i = 0; i < n; ++i) {
-        const int32_t first = i < n - shift ? i + shift : i + shift - n;
-        if (!s->best_forest[first] || inside(s, first)) continue;
+        const int32_t first = turned(i, shift, n);
+        if (!s->best_left[first] || inside(s, first)) continue;
         s->label[first] = 0;
         s->earlier[first] = 0;
         for (s->part[filled++] = first; read < filled; ++read) {
@@ -162,7 +127,7 @@ void lk_feedback_return(Search *s) {
             last = v;
             for (int64_t j = s->indptr[v]; j < s->indptr[v + 1]; ++j) {
                 const int32_t u = s->indices[j];
-                if (!s->best_forest[u] || inside(s, u)) continue;
+                if (!s->best_left[u] || inside(s, u)) continue;
                 s->label[u] = 0;
                 s->earlier[u] = 1;
                 s->part[filled++] = u;
@@ -171,20 +136,22 @@ void lk_feedback_return(Search *s) {
     }
     s->next[last] = n;
     s->before[n] = last;
-    s->outside = n - filled;
+    s->taken = n - filled;
     for (int32_t v = 0, out = 0; v < n; ++v) {
-        if (s->best_forest[v]) continue;
+        if (s->best_left[v]) continue;
         s->order[out] = v;
         s->place[v] = out++;
     }
     for (int64_t i = 0; i < filled; ++i) {
-        s->order[s->outside + i] = s->part[i];
-        s->place[s->part[i]] = (int32_t)(s->outside + i);
+        s->order[s->taken + i] = s->part[i];
+        s->place[s->part[i]] = (int32_t)(s->taken + i);
     }
     spread(s);
     s->cost = s->best;
     s->moved_size = 0;
 }
+
+void lk_feedback_return(Search *s) { go_back(s); }
 
 /* ---- steps ---------------------------------------------------------------------------------------------------- */
 
@@ -225,9 +192,9 @@ INLINE int64_t loss_behind(const Search *s, int32_t v, int32_t parent) {
 /* A node outside enters behind the first of its neighbours, or with weights behind a drawn one where less leaves for
  * it, if that is let pass. */
 INLINE void propose(Search *s, int64_t coldness) {
-    if (!s->outside) return;
+    if (!s->taken) return;
     const uint64_t draw = random_bits(&s->random);
-    const int32_t v = s->order[(int64_t)(((draw >> 32) * (uint64_t)s->outside) >> 32)];
+    const int32_t v = s->order[(int64_t)(((draw >> 32) * (uint64_t)s->taken) >> 32)];
     const int64_t begin = s->indptr[v], end = s->indptr[v + 1];
     int32_t parent = (int32_t)s->n, other = parent;
     parents(s, v, begin + (int64_t)(((draw & UINT32_MAX) * (uint64_t)(end - begin)) >> 32), &parent, &other);
@@ -240,37 +207,15 @@ INLINE void propose(Search *s, int64_t coldness) {
         }
     }
     if (loss > 0) {
-        const __int128 against = (__int128)loss * coldness;
-        if (loss > s->largest || against > (__int128)s->escape[draw % DRAWS] * s->unit) return;
-        keep_best(s);
+        if (!passes(s, loss, coldness, draw)) return;
+        keep(s);
     }
     for (int64_t j = begin; j < end; ++j)
         if (inside(s, s->indices[j]) && leaves(s, j, parent)) leave(s, s->indices[j]);
     enter(s, v, parent);
 }
 
-INLINE int64_t length(const Search *s) { return s->first << (s->cycle < LONGEST ? s->cycle : LONGEST); }
-
-INLINE void step(Search *s) {
-    if (s->at == length(s)) {
-        keep_best(s);
-        lk_feedback_return(s);
-        ++s->cycle;
-        s->at = 0;
-    }
-    const int64_t hot = s->hot[s->cycle % KINDS];
-    const double risen = (double)(s->cold - hot) * (double)s->at / (double)length(s);
-    for (int i = 0; i < PROPOSALS; ++i) propose(s, hot + (int64_t)risen);
-    ++s->at;
-    keep_best(s);
-}
-
-void lk_feedback_anneal(Search *s, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-        ++s->steps;
-        step(s);
-    }
-}
+void lk_feedback_anneal(Search *s, int64_t count) { anneal(s, count); }
 
 /* ---- the greedy set ------------------------------------------------------------------------------------------- */
 
@@ -325,7 +270,7 @@ int64_t lk_feedback_greedy(int64_t n, const int64_t *indptr, const int32_t *indi
 void lk_feedback_needed(int64_t n, const int64_t *indptr, const int32_t *indices, const uint8_t *twice,
                         int64_t count, const int32_t *order, uint8_t *chosen, int32_t *part, int32_t *seen) {
     Search s = {.n = n, .indptr = indptr, .indices = indices, .twice = twice};
-    s.best_forest = chosen; /* 1 is the forest in `joins` */
+    s.best_left = chosen; /* 1 is the forest in `joins` */
     s.part = part;
     s.seen = seen;
     for (int32_t v = 0; v < n; ++v) {

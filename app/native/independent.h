@@ -4,6 +4,7 @@
 #ifndef LOCKSTEP_INDEPENDENT_H
 #define LOCKSTEP_INDEPENDENT_H
 
+#include "node_set.h"
 #include "random.h"
 
 /* Nanoseconds, roughly: of a node that changes sides, of an entry of a row, of a draw among nodes. */
@@ -24,23 +25,15 @@ INLINE int64_t degree(const Independent *s, int32_t v) { return s->indptr[v + 1]
 INLINE int chosen(const Independent *s, int32_t v) { return s->place[v] < s->size; }
 
 /* Exchange the node in place i with v. */
-INLINE void put(Independent *s, int64_t i, int32_t v) {
-    const int32_t other = s->order[i], at = s->place[v];
-    s->order[i] = v;
-    s->place[v] = (int32_t)i;
-    s->order[at] = other;
-    s->place[other] = at;
-}
+INLINE void put(Independent *s, int64_t i, int32_t v) { swap_places(s->order, s->place, i, v); }
 
 INLINE void set_free(Independent *s, int32_t u) { put(s, s->size + s->free_size++, u); }
 INLINE void bind(Independent *s, int32_t u) { put(s, s->size + --s->free_size, u); }
 
-/* v changes sides: one more change since the best set was saved. After more than n, -1: all may have. */
+/* v changes sides: one more change since the best set was saved. */
 INLINE void note(Independent *s, int32_t v) {
     s->work += CHANGE + ENTRY * degree(s, v);
-    if (s->moved_size < 0) return;
-    if (s->moved_size == s->n) s->moved_size = -1;
-    else s->moved[s->moved_size++] = v;
+    note_move(s->moved, &s->moved_size, s->n, v);
 }
 
 /* A free node enters. What its neighbours are told is up to the search. */

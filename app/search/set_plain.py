@@ -47,3 +47,36 @@ def changed(s: Search) -> Any:
     nodes = slice(None) if s.moved_size < 0 else s.moved[: s.moved_size]
     s.moved_size = 0
     return nodes
+
+
+def worth(s: Search, v: int) -> int:
+    """What a node weighs."""
+    return 1 if s.weight is None else int(s.weight[v])
+
+
+# ---- the set as the first `taken` nodes (app/search/annealed_set.py) ---------------------------------------
+
+
+def into_set(s: Search, v: int) -> None:
+    """v comes into the set."""
+    put(s, s.taken, v)
+    s.taken += 1
+    s.cost += worth(s, v)
+    note(s, v)
+
+
+def out_of_set(s: Search, v: int) -> None:
+    """v leaves the set."""
+    s.taken -= 1
+    put(s, s.taken, v)
+    s.cost -= worth(s, v)
+    note(s, v)
+
+
+def keep_best(s: Search) -> None:
+    """Save the set where it is better than the best one; `label` is below 0 of nodes in the set."""
+    if s.cost >= s.best:
+        return
+    s.best, s.found_at = s.cost, s.steps
+    moved = changed(s)
+    s.best_left[moved] = s.label[: s.n][moved] >= 0

@@ -11,17 +11,13 @@ import numpy as np
 from app.graphs.joined import root_of
 from app.graphs.sized import SizedGraph
 from app.search.annealing import anneal, passes
-from app.search.set_plain import below, bits, changed, note, put
+from app.search.set_plain import below, bits, into_set, keep_best, out_of_set, worth
 
 CHOICES = 64  # components that a node is kept apart from, of so many
 SHIFT, SELDOM = 12, 20  # bits of a draw that say which comes first, and whether a node is taken
 CHECKS = 64  # looks at the components while nodes are put in order
 
 Search = Any
-
-
-def _worth(s: Search, v: int) -> int:
-    return 1 if s.weight is None else int(s.weight[v])
 
 
 def _size(s: Search, v: int) -> int:
@@ -52,7 +48,7 @@ def _gather(s: Search, v: int) -> dict[int, int]:
     contact: dict[int, int] = {}
     for u in _row(s, v):
         if (c := int(s.label[u])) >= 0:
-            contact[c] = contact.get(c, 0) + _worth(s, u)
+            contact[c] = contact.get(c, 0) + worth(s, u)
     return contact
 
 
@@ -81,10 +77,7 @@ def _enter(s: Search, v: int) -> None:
             _give_back(s, c)
     s.label[v] = into
     s.total[into] += _size(s, v)
-    s.taken -= 1
-    put(s, s.taken, v)
-    s.cost -= _worth(s, v)
-    note(s, v)
+    out_of_set(s, v)
 
 
 def _leave(s: Search, v: int) -> None:
@@ -101,23 +94,12 @@ def _leave(s: Search, v: int) -> None:
                 s.total[old] -= s.total[number]
     if not s.total[old]:
         _give_back(s, old)
-    put(s, s.taken, v)
-    s.taken += 1
-    s.cost += _worth(s, v)
-    note(s, v)
+    into_set(s, v)
 
 
 def _fits(s: Search, v: int) -> bool:
     """Whether v joins nothing that becomes too large."""
     return sum(int(s.total[c]) for c in _gather(s, v)) + _size(s, v) <= s.most
-
-
-def _keep_best(s: Search) -> None:
-    if s.cost >= s.best:
-        return
-    s.best, s.found_at = s.cost, s.steps
-    moved = changed(s)
-    s.best_left[moved] = s.label[moved] >= 0
 
 
 def go_back(s: Search) -> None:
@@ -141,7 +123,7 @@ def go_back(s: Search) -> None:
     for v in [*range(shift, n), *range(shift)]:
         if s.label[v] < 0 and _fits(s, v):
             _enter(s, v)
-    _keep_best(s)
+    keep_best(s)
     s.moved_size = 0
 
 
@@ -181,10 +163,9 @@ def _take(s: Search, coldness: int, draw: int) -> None:
     if not left:
         return
     v = int(s.order[s.taken + ((draw >> 32) * left >> 32)])
-    worth = _worth(s, v)
-    if not passes(s, worth, coldness, draw):
+    if not passes(s, worth(s, v), coldness, draw):
         return
-    _keep_best(s)
+    keep_best(s)
     _leave(s, v)
 
 
@@ -201,11 +182,11 @@ def _propose(s: Search, coldness: int) -> None:
     apart = _keep_apart(s, contact, s.most - _size(s, v), draw >> SHIFT & CHOICES - 1)
     if apart is None:
         return
-    loss = sum(contact[c] for c in apart) - _worth(s, v)
+    loss = sum(contact[c] for c in apart) - worth(s, v)
     if loss > 0:
         if not passes(s, loss, coldness, draw):
             return
-        _keep_best(s)
+        keep_best(s)
     leaving = [u for u in _row(s, v) if int(s.label[u]) in apart]
     for u in leaving:
         _leave(s, u)
@@ -215,14 +196,9 @@ def _propose(s: Search, coldness: int) -> None:
             _enter(s, u)
 
 
-def _turn(s: Search) -> None:
-    _keep_best(s)
-    go_back(s)
-
-
 def run(s: Search, steps: int) -> None:
     """So many steps."""
-    anneal(s, steps, _propose, _turn, _keep_best)
+    anneal(s, steps, _propose, go_back, keep_best)
 
 
 # ---- greedy rules ------------------------------------------------------------------------------------------

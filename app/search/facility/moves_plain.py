@@ -1,7 +1,7 @@
 """The functions of facility_moves.h without the library: the same draws, moves and numbers.
 
 `s` is an app.search.facility.tableless.TablelessSearch throughout, `how` the module of its kind, which has
-`move`, `saved_by`, `served`, `place_at`, `look_near` and `keep`.
+`move`, `saved_by`, `served`, `place_at` and `look_near`.
 """
 
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.rng import SplitMix
+from app.search.facility.open_list import save_open
 
 SPREAD, MORE = 2, 8  # of a shake's width
 
@@ -49,7 +50,7 @@ def _made(s: Search, how: Any, out: int, in_: int) -> None:
     if s.value < s.best:
         s.best = s.base = s.value
         s.found_at, s.noted = s.steps, 0
-        how.keep(s)
+        save_open(s)
 
 
 # ---- the search --------------------------------------------------------------------------------------------

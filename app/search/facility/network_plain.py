@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from app.search.facility.open_list import load_open, relist
+
 Search = Any
 
 
@@ -47,14 +49,7 @@ def open_farthest(s: Search, beside: np.ndarray) -> None:
 
 def move(s: Search, out: int, in_: int) -> None:
     """Close one, open one; -1: none."""
-    if in_ >= 0:
-        s.slot[in_], s.inside[s.size] = s.size, in_
-        s.size += 1
-    if out >= 0:
-        s.size -= 1
-        a, last = int(s.slot[out]), int(s.inside[s.size])
-        s.inside[a], s.slot[last] = last, a
-        s.slot[out] = -1
+    relist(s, out, in_)
     _locate(s)
 
 
@@ -89,14 +84,8 @@ def look_near(s: Search, u: int) -> None:
     s.width = len(near) or s.m
 
 
-def keep(s: Search) -> None:
-    """The open facilities are the best ones."""
-    s.best_open[:] = s.slot >= 0
-
-
 def load(s: Search) -> None:
     """From nothing to the open facilities of the best solution."""
-    open_ = np.flatnonzero(s.best_open)
-    s.slot[:], s.size, s.rows = -1, len(open_), {}
-    s.slot[open_], s.inside[: s.size] = np.arange(s.size), open_
+    load_open(s)
+    s.rows = {}
     _locate(s)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.rng import SplitMix
+from app.search.facility.open_list import load_open, relist, save_open
 
 LOCAL, SPREAD, MORE = 3, 2, 4  # a shake is anywhere where these bits of a draw are 0; its width
 
@@ -44,32 +45,14 @@ def _move(s: Search, out: int, in_: int) -> None:
     for u in touched:
         _contribute(s, u, -1)
         s.value -= int(s.d1[u])
-    s.value -= int(s.opening[out]) if out >= 0 else 0
-    s.value += int(s.opening[in_]) if in_ >= 0 else 0
-    if out >= 0 and in_ >= 0:
-        s.slot[in_] = s.slot[out]
-        s.inside[s.slot[in_]] = in_
-    elif in_ >= 0:
-        s.slot[in_], s.inside[s.size] = s.size, in_
-        s.size += 1
-    else:
-        s.size -= 1
-        a, last = int(s.slot[out]), s.size
-        if a != last:
-            s.extra[:, a], s.loss[a], s.inside[a] = s.extra[:, last], s.loss[last], s.inside[last]
-            s.extra[:, last], s.loss[last] = 0, 0
-            s.slot[s.inside[a]] = a
-    if out >= 0:
-        s.slot[out] = -1
+    a, last = relist(s, out, in_), s.size
+    if in_ < 0 and a != last:
+        s.extra[:, a], s.loss[a] = s.extra[:, last], s.loss[last]
+        s.extra[:, last], s.loss[last] = 0, 0
     for u in touched:
         _locate(s, u)
         s.value += int(s.d1[u])
         _contribute(s, u, 1)
-
-
-def _save(s: Search) -> None:
-    s.best_open[:] = 0
-    s.best_open[s.inside[: s.size]] = 1
 
 
 # ---- moves -------------------------------------------------------------------------------------------------
@@ -154,7 +137,7 @@ def _shake(s: Search, draws: SplitMix) -> None:
 def _note(s: Search) -> None:
     if s.value < s.best:
         s.best, s.found_at = s.value, s.steps
-        _save(s)
+        save_open(s)
 
 
 def run(s: Search, steps: int) -> None:
@@ -173,7 +156,7 @@ def run(s: Search, steps: int) -> None:
             _note(s)
             continue
         if s.value == s.best:
-            _save(s)
+            save_open(s)
         else:
             _go_back(s)
         s.shakes += 1
@@ -186,10 +169,8 @@ def run(s: Search, steps: int) -> None:
 def load(s: Search) -> None:
     """From nothing to the open facilities of the best solution."""
     s.gain[:], s.loss[:], s.extra[:] = 0, 0, 0
-    open_ = np.flatnonzero(s.best_open)
-    s.slot[:], s.size = -1, len(open_)
-    s.slot[open_], s.inside[: s.size] = np.arange(s.size), open_
-    s.value = int(s.opening[open_].sum())
+    load_open(s)
+    s.value = int(s.opening[s.inside[: s.size]].sum())
     for u in range(s.n):
         _locate(s, u)
         s.value += int(s.d1[u])

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from app.search.facility.open_list import load_open, relist
+
 SLACK = 4  # more than rounding takes from a triangle's sides
 
 Search = Any
@@ -58,19 +60,7 @@ def move(s: Search, out: int, in_: int) -> None:
     every = np.arange(s.n)
     lost = (s.first == out) | (s.second == out) if out >= 0 else np.zeros(s.n, dtype=bool)
     nearer = (s.sites.away(np.int64(in_), every) < s.d2) & ~lost if in_ >= 0 else np.zeros(s.n, dtype=bool)
-    if out >= 0 and in_ >= 0:
-        s.slot[in_] = s.slot[out]
-        s.inside[s.slot[in_]] = in_
-    elif in_ >= 0:
-        s.slot[in_], s.inside[s.size] = s.size, in_
-        s.size += 1
-    else:
-        s.size -= 1
-        a = int(s.slot[out])
-        s.inside[a] = s.inside[s.size]
-        s.slot[s.inside[a]] = a
-    if out >= 0:
-        s.slot[out] = -1
+    relist(s, out, in_)
     _locate(s, np.flatnonzero(lost))
     if in_ >= 0:
         _offer(s, np.flatnonzero(nearer), in_)
@@ -103,15 +93,8 @@ def look_near(s: Search, u: int) -> None:
     s.begin = (int(s.beside[u]) + s.m - s.width // 2) % s.m
 
 
-def keep(s: Search) -> None:
-    """The open facilities are the best ones."""
-    s.best_open[:] = s.slot >= 0
-
-
 def load(s: Search) -> None:
     """From nothing to the open facilities of the best solution."""
-    open_ = np.flatnonzero(s.best_open)
-    s.slot[:], s.size = -1, len(open_)
-    s.slot[open_], s.inside[: s.size] = np.arange(s.size), open_
+    load_open(s)
     _locate(s, np.arange(s.n))
     _sum_up(s)

@@ -11,15 +11,11 @@ import numpy as np
 
 from app.graphs.joined import root_of
 from app.search.annealing import anneal, passes
-from app.search.set_plain import below, bits, changed, note, put
+from app.search.set_plain import below, bits, into_set, keep_best, out_of_set, worth
 
 TOP = 1 << 62  # labels are below
 
 Search = Any
-
-
-def _worth(s: Search, v: int) -> int:
-    return 1 if s.weight is None else int(s.weight[v])
 
 
 def _row(s: Search, v: int) -> list[tuple[int, bool]]:
@@ -38,7 +34,7 @@ def _inside(s: Search, v: int) -> bool:
 
 def _spread(s: Search) -> None:
     """Even labels, from the first to the last."""
-    gap = TOP // (s.n - s.outside + 2)
+    gap = TOP // (s.n - s.taken + 2)
     label, v = 0, int(s.next[s.n])
     while v != s.n:
         label += gap
@@ -66,10 +62,7 @@ def _enter(s: Search, v: int, at: int) -> None:
     for u, _ in _row(s, v):
         if s.label[u] > label:
             s.earlier[u] += 1
-    s.outside -= 1
-    put(s, s.outside, v)
-    s.cost -= _worth(s, v)
-    note(s, v)
+    out_of_set(s, v)
 
 
 def _leave(s: Search, v: int) -> None:
@@ -80,18 +73,7 @@ def _leave(s: Search, v: int) -> None:
     for u, _ in _row(s, v):
         if s.label[u] > label:
             s.earlier[u] -= 1
-    put(s, s.outside, v)
-    s.outside += 1
-    s.cost += _worth(s, v)
-    note(s, v)
-
-
-def _keep_best(s: Search) -> None:
-    if s.cost >= s.best:
-        return
-    s.best, s.found_at = s.cost, s.steps
-    moved = changed(s)
-    s.best_left[moved] = s.label[: s.n][moved] >= 0
+    into_set(s, v)
 
 
 # ---- the best forest, made as large as it can be, in a new order -------------------------------------------
@@ -126,7 +108,7 @@ def go_back(s: Search) -> None:
     for v in turned:
         if not s.best_left[v] and _joins(s, v):
             s.best_left[v] = 1
-            s.best -= _worth(s, v)
+            s.best -= worth(s, v)
             s.found_at = s.steps
     _line_up(s, turned)
     s.cost, s.moved_size = s.best, 0
@@ -152,7 +134,7 @@ def _line_up(s: Search, turned: list[int]) -> None:
                     s.label[u], s.earlier[u] = 0, 1
                     queue.append(u)
     s.next[last], s.before[s.n] = s.n, last
-    s.outside = s.n - len(queue)
+    s.taken = s.n - len(queue)
     s.order[:] = [*np.flatnonzero(s.best_left == 0).tolist(), *queue]
     s.place[s.order] = np.arange(s.n)
     _spread(s)
@@ -169,17 +151,17 @@ def _leaves(s: Search, u: int, double: bool, parent: int) -> bool:
 def _loss_behind(s: Search, v: int, near: list[tuple[int, bool]], parent: int) -> int:
     """What leaves where v enters behind `parent`, less v."""
     leaving = (u for u, double in near if _inside(s, u) and _leaves(s, u, double, parent))
-    return sum(_worth(s, u) for u in leaving) - _worth(s, v)
+    return sum(worth(s, u) for u in leaving) - worth(s, v)
 
 
 def _propose(s: Search, coldness: int) -> None:
     """A node outside enters behind the first of its neighbours, or with weights behind a drawn one where less
     leaves for it, if that is let pass.
     """
-    if not s.outside:
+    if not s.taken:
         return
     draw = bits(s)
-    v = int(s.order[(draw >> 32) * s.outside >> 32])
+    v = int(s.order[(draw >> 32) * s.taken >> 32])
     near = _row(s, v)
     start = (draw & 0xFFFFFFFF) * len(near) >> 32
     single = [u for u, double in near if _inside(s, u) and not double]
@@ -194,21 +176,16 @@ def _propose(s: Search, coldness: int) -> None:
     if loss > 0:
         if not passes(s, loss, coldness, draw):
             return
-        _keep_best(s)
+        keep_best(s)
     for u, double in near:
         if _inside(s, u) and _leaves(s, u, double, parent):
             _leave(s, u)
     _enter(s, v, parent)
 
 
-def _turn(s: Search) -> None:
-    _keep_best(s)
-    go_back(s)
-
-
 def run(s: Search, steps: int) -> None:
     """So many steps."""
-    anneal(s, steps, _propose, _turn, _keep_best)
+    anneal(s, steps, _propose, go_back, keep_best)
 
 
 # ---- the greedy set ----------------------------------------------------------------------------------------

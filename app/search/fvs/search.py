@@ -23,7 +23,7 @@ from app.search.fvs import plain
 
 GIVEN = ("indptr", "weight", "indices", "twice", "hot", "escape")
 ARRAYS = ("best_left", "order", "place", "moved", "next", "before", "earlier", "part", "seen", "label")
-NUMBERS = ("outside", "cost", "best", "steps", "found_at", "moved_size", "cycle", "at")
+NUMBERS = ("taken", "cost", "best", "steps", "found_at", "moved_size", "cycle", "at")
 STRUCT = struct_of((*GIVEN, *ARRAYS), (*NUMBERS, *CONSTANTS))
 RUN = function("lk_feedback_anneal", ctypes.POINTER(STRUCT), ctypes.c_int64)
 RETURN = function("lk_feedback_return", ctypes.POINTER(STRUCT))
@@ -32,7 +32,7 @@ RETURN = function("lk_feedback_return", ctypes.POINTER(STRUCT))
 class FeedbackSearch(AnnealedSet):
     """A search for a feedback vertex set of least weight.
 
-    order, place            the `outside` nodes that are not in the forest, then those that are
+    order, place            the `taken` nodes that are not in the forest, then those that are
     next, before            [n+1] int32, the list as a ring; n stands before the first
     label                   [n+1] int64, ascending along the list; -1 outside
     earlier                 [n] int32, of a node of the list: neighbours before it, 0 or 1
@@ -48,5 +48,5 @@ class FeedbackSearch(AnnealedSet):
         self.twice = core.twice if core.twice.any() else None
         self.earlier, self.part, self.seen = (np.zeros(n, dtype=np.int32) for _ in range(3))
         self.next, self.before = (np.zeros(n + 1, dtype=np.int32) for _ in range(2))
-        self.label, self.outside = np.zeros(n + 1, dtype=np.int64), 0
+        self.label, self.taken = np.zeros(n + 1, dtype=np.int64), 0
         self._begin(core.weights, int(core.weights.min()) if core.cycles() else 0)
