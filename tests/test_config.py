@@ -18,12 +18,14 @@ from app import cli
 from app.case import config
 from app.case.check import value_mistake
 from app.case.config import Case, all_keys
-from app.case.conflicts import LIKE_CLASSIFY, OF_NODE_FILES, OF_RELATIONAL_LAYERS, READ_BY_FORECASTS
 from app.case.file import build, load, named_files
 from app.case.gnn import GnnCase, RgcnCase
 from app.case.graph import GraphCase
 from app.case.places import DEEPEST, key_places
 from app.case.policy import AgentCase, TrainCase
+from app.case.rules.forecasts import OF_NODE_FILES, READ_BY_FORECASTS
+from app.case.rules.graphs import LIKE_CLASSIFY
+from app.case.rules.networks import OF_RELATIONAL_LAYERS
 from app.case.run import OutputCase, RunCase
 from app.case.smooth import OF_SCALE, READ
 from app.case.table import bare_type

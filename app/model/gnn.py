@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from app.case.conflicts import OF_RANKINGS
 from app.case.gnn import GnnCase
+from app.case.rules.networks import OF_RANKINGS
 from app.comm.tree import owned_roots
 from app.gnn.edge_level.entries import most_entries
 from app.gnn.edge_level.head import ROWS as HEAD_ROWS

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.case.config import Case, is_forecast
-from app.case.conflicts import graph_conflicts
 from app.case.graph import GraphCase
+from app.case.rules.graphs import graph_conflicts
 from app.device import HostDevice
 from app.errors import CaseError
 from app.graphs.generators.table import GENERATORS

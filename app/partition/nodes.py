@@ -15,8 +15,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from app.case.config import Case
-from app.case.conflicts import LIKE_CLASSIFY
 from app.case.graph import PLANTED, WORDS, GraphCase
+from app.case.rules.graphs import LIKE_CLASSIFY
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import GraphError

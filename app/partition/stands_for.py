@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from app.case.config import Case
-from app.case.conflicts import OF_ARCS
+from app.case.rules.problems import OF_ARCS
 from app.errors import GraphError
 from app.graphs.covering import COVERAGE, FAMILIES, NEIGHBOURHOODS, OF_FAMILIES, as_covering
 from app.graphs.formats.qaplib import FORMAT as QAPLIB

@@ -13,8 +13,9 @@ import numpy as np
 
 from app.case.check import mistakes
 from app.case.config import Case
-from app.case.conflicts import OF_RELATIONAL_LAYERS, network_conflicts
+from app.case.conflicts import network_conflicts
 from app.case.gnn import GnnCase, LinksCase, RgcnCase
+from app.case.rules.networks import OF_RELATIONAL_LAYERS
 from app.errors import CaseError
 from app.gnn.model import check_layers
 from app.gnn.rgcn.scorers import SCORERS
