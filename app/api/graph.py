@@ -51,6 +51,7 @@ from app.graphs.ids import ids_of_names, named
 from app.graphs.nodes.memory import numbers_of
 from app.graphs.ordering import ORDERING
 from app.graphs.quadratic import SPINS
+from app.graphs.stream import EdgeStream
 from app.graphs.tour_tables import stream_of_tour
 from app.partition.load import Loaded, load_stream, ordered, read_paths, weighted
 from app.partition.stands_for import graph_to_solve, is_covering, is_quadratic, of_neighbourhoods
@@ -101,39 +102,13 @@ def loaded_graph(
         elif is_covering(case) and not of_neighbourhoods(case):
             source, labels, demands = stream_of_family(graph, case.problem.name)
         else:
-            bare = without_edge_features(graph, edge_features, edge_labels)
-            source, labels = stream_of_object(bare, counts=counts)
-            rows = None if edge_features is None else edge_rows(graph, edge_features, source)
-            if rows is not None:
-                source.edge_features = partial(features_of_rows, rows, edge_features)
-            if edge_labels is not None or (listed and lists_edges(graph)):
-                told = None if edge_labels is None else listed_labels(graph, edge_labels, source)
-                source.edge_labels = partial(labels_of_edges, told)
-        if node_weights is not None and case.problem.name == STEINER and prizes is not None:
-            raise CaseError("node_weights, prizes: one of the two would be right")
+            source, labels = _stream_with_edge_data(graph, counts, edge_features, edge_labels, listed)
         if node_weights is not None:
-            if source is None or source.nodes is None or isinstance(graph, str):
-                right = "of a file graph.node_weights of the settings would be right"
-                raise GraphError(f"node_weights: only of graphs in memory; {right}")
-            count = source.nodes if demands is None else len(labels)
-            kept = weights_of_nodes(node_weights, labels, count, source.warnings)
-            source.node_weights = kept if demands is None else with_demands(source, case.problem.name, kept)
-        if node_weights is not None and case.problem.name == STEINER:
-            source.prized = source.heaviest = True
-        else:
+            _add_node_weights(case, source, graph, labels, node_weights, prizes, demands)
+        if node_weights is None or case.problem.name != STEINER:
             _add_prizes(case, source, graph, labels, prizes)
-        if case.graph.prizes and not isinstance(graph, str):
-            raise CaseError("graph.prizes: of a graph in memory prizes= would be right")
-        if case.graph.node_weights and not isinstance(graph, str):
-            raise CaseError("graph.node_weights: of a graph in memory node_weights= would be right")
-        if case.graph.element_weights and not isinstance(graph, str):
-            raise CaseError("graph.element_weights: of sets in memory element_weights= would be right")
-        if case.graph.terminals and not isinstance(graph, str):
-            raise CaseError("graph.terminals: of a graph in memory terminals= would be right")
-        if case.graph.demands and not isinstance(graph, str):
-            raise CaseError("graph.demands: of a graph in memory demands= would be right")
         if not isinstance(graph, str):
-            refuse_file_of_edges(case)
+            _refuse_files_beside(case)
         if group.size > 1 and not isinstance(graph, str):
             found = {
                 "graph": "in memory",
@@ -151,6 +126,47 @@ def loaded_graph(
     for text in item.warnings:
         warnings.warn(text, stacklevel=4)
     return ordered(group, item, case.graph.order, case), labels
+
+
+def _stream_with_edge_data(
+    graph: Any, counts: str, edge_features: Any, edge_labels: Any, listed: bool
+) -> tuple[EdgeStream, list[Any] | None]:
+    """A graph in memory with what a caller says of its edges; see loaded_graph."""
+    bare = without_edge_features(graph, edge_features, edge_labels)
+    source, labels = stream_of_object(bare, counts=counts)
+    rows = None if edge_features is None else edge_rows(graph, edge_features, source)
+    if rows is not None:
+        source.edge_features = partial(features_of_rows, rows, edge_features)
+    if edge_labels is not None or (listed and lists_edges(graph)):
+        told = None if edge_labels is None else listed_labels(graph, edge_labels, source)
+        source.edge_labels = partial(labels_of_edges, told)
+    return source, labels
+
+
+def _add_node_weights(
+    case: Case, source: Any, graph: Any, labels: list[Any] | None, node_weights: Any, prizes: Any,
+    demands: list[Any] | None,
+) -> None:  # fmt: skip
+    """Weights of nodes, or of sets, to a graph in memory; of Steiner trees they are prizes of any sign."""
+    if case.problem.name == STEINER and prizes is not None:
+        raise CaseError("node_weights, prizes: one of the two would be right")
+    if source is None or source.nodes is None or isinstance(graph, str):
+        right = "of a file graph.node_weights of the settings would be right"
+        raise GraphError(f"node_weights: only of graphs in memory; {right}")
+    count = source.nodes if demands is None else len(labels)
+    kept = weights_of_nodes(node_weights, labels, count, source.warnings)
+    source.node_weights = kept if demands is None else with_demands(source, case.problem.name, kept)
+    if case.problem.name == STEINER:
+        source.prized = source.heaviest = True
+
+
+def _refuse_files_beside(case: Case) -> None:
+    """Refuse files of [graph] that say of a file's graph what calls say of one in memory."""
+    for key in ("prizes", "node_weights", "element_weights", "terminals", "demands"):
+        if getattr(case.graph, key):
+            what = "sets" if key == "element_weights" else "a graph"
+            raise CaseError(f"graph.{key}: of {what} in memory {key}= would be right")
+    refuse_file_of_edges(case)
 
 
 def _counted_of(case: Case, counts: str) -> str:

@@ -4,7 +4,7 @@ import os
 import warnings
 from dataclasses import asdict, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from mpi4py import MPI
 
@@ -26,11 +26,12 @@ from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.partition.ids import ids_everywhere
+from app.partition.load import Loaded
 from app.problems.table import MAPPING, ROUTES, TREE, WEIGHED, problem_of
 from app.rl.qnet import QNetwork
 from app.rl.weights import trained_for
 from app.search.dismantle.course import read_curves
-from app.tasks.answer import assignment_named, bags_named, edges_named, order_named, routes_named
+from app.tasks.answer import Solved, assignment_named, bags_named, edges_named, order_named, routes_named
 from app.tasks.check import value_given
 from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
@@ -163,42 +164,17 @@ def solve(
     context, graph, pair, first = two_graphs(context, graph)
     loaded, labels = loaded_graph(context, graph, node_weights, counts, prizes=prizes)
     labels = labels if first is None else first
-    loaded = with_element_weights(context, loaded, element_weights)
-    loaded = with_fixed(context, loaded, labels, inside, outside)
-    loaded = with_terminals(context, loaded, labels, terminals)
-    of_routes = None if context.case.problem.name == FACILITY else demands
-    routing = of_routes, capacity, depot, vehicles, windows, service, max_length
-    loaded = with_needs(context, loaded, labels, demands)
-    loaded = with_deliveries(context, loaded, labels, *routing)
-    loaded = with_pairs(context, loaded, labels, pair, seeds, similarity)
+    words = _Words(
+        element_weights, inside, outside, terminals, demands, capacity, depot, vehicles, windows, service,
+        max_length, seeds, similarity,
+    )  # fmt: skip
+    loaded = _with_words(context, loaded, labels, pair, words)
     loaded = with_start(context, loaded, labels, start)
     problem = problem_of(context.case)
     refuse_unfit(context, problem, loaded)
     policy = _policy(context, weights)
     solved = solve_graph(context, problem, policy, loaded)
-    ids = ids_everywhere(context.group, loaded.graph, loaded.rows)
-    nodes = solved.named(ids, labels, problem.solution)
-    edges = edges_named(solved.solution, ids, labels) if problem.solution == TREE else []
-    routes = routes_named(solved.solution, ids, labels) if problem.solution == ROUTES else []
-    names = set(Solution.__dataclass_fields__) - {
-        "nodes", "edges", "routes", "trace", "text", "certificate", "problem", "order", "curves",
-        "robustness", "spread", "length", "prizes_lost", "assignment", "kept", "bags", "tree", "mapping",
-        "edges_kept", "edges_lost", "measures",
-    }  # fmt: skip
-    bags, tree = bags_named(solved, ids, labels)
-    trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
-    entries = {name: solved.entry[name] for name in names}
-    return Solution(
-        nodes, **entries, trace=trace, text=solved.text, certificate=solved.certificate,
-        problem=context.case.problem.name, edges=edges, routes=routes,
-        order=order_named(solved, loaded, ids, labels, problem.solution), curves=read_curves(solved.curves),
-        robustness=solved.entry.get("robustness", {}), spread=solved.entry.get("spread", {}),
-        length=solved.entry.get("length"), prizes_lost=solved.entry.get("prizes_lost"),
-        assignment=assignment_named(solved, loaded, ids, labels), kept=solved.entry.get("kept"), bags=bags,
-        tree=tree, measures=solved.entry.get("measures", {}),
-        mapping=mapping_named(solved, loaded, ids, labels) if problem.solution == MAPPING else {},
-        edges_kept=solved.entry.get("edges_kept"), edges_lost=solved.entry.get("edges_lost"),
-    )  # fmt: skip
+    return _solution(context, solved, loaded, labels)
 
 
 @with_few_threads
@@ -264,14 +240,11 @@ def check(
     context, graph, pair, first = two_graphs(context, graph)
     loaded, labels = loaded_graph(context, graph, node_weights, counts, prizes=prizes)
     labels = labels if first is None else first
-    loaded = with_element_weights(context, loaded, element_weights)
-    loaded = with_fixed(context, loaded, labels, inside, outside)
-    loaded = with_terminals(context, loaded, labels, terminals)
-    of_routes = None if context.case.problem.name == FACILITY else demands
-    routing = of_routes, capacity, depot, vehicles, windows, service, max_length
-    loaded = with_needs(context, loaded, labels, demands)
-    loaded = with_deliveries(context, loaded, labels, *routing)
-    loaded = with_pairs(context, loaded, labels, pair, seeds, similarity)
+    words = _Words(
+        element_weights, inside, outside, terminals, demands, capacity, depot, vehicles, windows, service,
+        max_length, seeds, similarity,
+    )  # fmt: skip
+    loaded = _with_words(context, loaded, labels, pair, words)
     refuse_unfit(context, problem_of(context.case), loaded)
     if not path:
         loaded = with_start(context, loaded, labels, answer, "answer")
@@ -301,3 +274,66 @@ def _installed(context: Context, trained: TrainedPolicy) -> Policy:
     params = Parameters(context.device, net.shapes())
     params.set(trained.weights)
     return Policy(net, params, "trained from Python", trained.digest)
+
+
+# ---- what a graph comes with, and what is told of an answer ------------------------------------------------
+
+
+class _Words(NamedTuple):
+    """What a caller says of a graph in memory, beside weights and prizes of its nodes; None: nothing."""
+
+    element_weights: Any
+    inside: Any
+    outside: Any
+    terminals: Any
+    demands: Any
+    capacity: float | None
+    depot: Any
+    vehicles: int | None
+    windows: Any
+    service: Any
+    max_length: float | None
+    seeds: Any
+    similarity: Any
+
+
+def _with_words(
+    context: Context, loaded: Loaded, labels: list[Any] | None, pair: Any, words: _Words
+) -> Loaded:
+    """A graph with what a caller says of it. Ranks: all call."""
+    loaded = with_element_weights(context, loaded, words.element_weights)
+    loaded = with_fixed(context, loaded, labels, words.inside, words.outside)
+    loaded = with_terminals(context, loaded, labels, words.terminals)
+    loaded = with_needs(context, loaded, labels, words.demands)
+    of_routes = None if context.case.problem.name == FACILITY else words.demands
+    fleet = words.capacity, words.depot, words.vehicles
+    limits = words.windows, words.service, words.max_length
+    loaded = with_deliveries(context, loaded, labels, of_routes, *fleet, *limits)
+    return with_pairs(context, loaded, labels, pair, words.seeds, words.similarity)
+
+
+def _solution(context: Context, solved: Solved, loaded: Loaded, labels: list[Any] | None) -> Solution:
+    """An answer by the labels of the nodes. Ranks: all call."""
+    ids, kind = ids_everywhere(context.group, loaded.graph, loaded.rows), problem_of(context.case).solution
+    nodes = solved.named(ids, labels, kind)
+    edges = edges_named(solved.solution, ids, labels) if kind == TREE else []
+    routes = routes_named(solved.solution, ids, labels) if kind == ROUTES else []
+    names = set(Solution.__dataclass_fields__) - {
+        "nodes", "edges", "routes", "trace", "text", "certificate", "problem", "order", "curves",
+        "robustness", "spread", "length", "prizes_lost", "assignment", "kept", "bags", "tree", "mapping",
+        "edges_kept", "edges_lost", "measures",
+    }  # fmt: skip
+    bags, tree = bags_named(solved, ids, labels)
+    trace = tuple((event.seconds, event.best, event.bound) for event in solved.trace)
+    entries = {name: solved.entry[name] for name in names}
+    return Solution(
+        nodes, **entries, trace=trace, text=solved.text, certificate=solved.certificate,
+        problem=context.case.problem.name, edges=edges, routes=routes,
+        order=order_named(solved, loaded, ids, labels, kind), curves=read_curves(solved.curves),
+        robustness=solved.entry.get("robustness", {}), spread=solved.entry.get("spread", {}),
+        length=solved.entry.get("length"), prizes_lost=solved.entry.get("prizes_lost"),
+        assignment=assignment_named(solved, loaded, ids, labels), kept=solved.entry.get("kept"), bags=bags,
+        tree=tree, measures=solved.entry.get("measures", {}),
+        mapping=mapping_named(solved, loaded, ids, labels) if kind == MAPPING else {},
+        edges_kept=solved.entry.get("edges_kept"), edges_lost=solved.entry.get("edges_lost"),
+    )  # fmt: skip

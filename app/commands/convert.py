@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from typing import Any
 
 from app.errors import CaseError
 from app.files import whole_file
@@ -83,27 +84,15 @@ def convert(arguments: list[str]) -> str:
     options = sort_arguments(arguments, ("--from", "--to", "--ids"), ("--names", "--overwrite"))
     if len(options.files) != 2:
         raise CaseError("convert: IN and OUT are needed; --help says more")
-    import numpy as np  # where it is needed
-
     from app.graphs.covering import FAMILIES
     from app.graphs.formats.readers import open_edges
     from app.graphs.formats.writers import format_of, losses, write_graph
-    from app.graphs.ids import plain_ids
     from app.graphs.whole import whole_graph
 
     source, out = options.files
     format = format_of(out, options.values.get("--to", "auto"))
-    if format == "npz" and packing_of(out):
-        raise CaseError(
-            f"{printable(out)}: an .npz is packed already; a name without {packing_of(out)} would be right"
-        )
     beside = options.values.get("--ids", "")
-    if beside and os.path.abspath(beside) == os.path.abspath(out):
-        raise CaseError(f"convert: --ids {printable(beside)} is OUT; another file would be right")
-    if beside and not os.path.isdir(os.path.dirname(os.path.abspath(beside))):
-        raise CaseError(f"convert: --ids {printable(beside)}: no such folder")
-    for path in (out, beside):
-        refuse_existing(path, "--overwrite" in options.flags)
+    _refuse_places(out, beside, format, "--overwrite" in options.flags)
     named = options.values.get("--from", "auto")
     ids = "names" if "--names" in options.flags else "numbers"
     stream = open_edges(source, "edges" if named == "csv" else named, ids=ids)
@@ -126,10 +115,32 @@ def convert(arguments: list[str]) -> str:
         f"warning: {each}"
         for each in (*stream.warnings, *losses(graph, stream.metric, format, stream.deliveries))
     ]
-    if "--ids" in options.values:
-        with whole_file(options.values["--ids"]) as file:
-            for at in range(0, graph.n, 1 << 16):
-                rows = range(at, min(at + (1 << 16), graph.n))
-                ids = plain_ids(graph.node_ids(np.arange(rows.start, rows.stop)))
-                file.write("".join(f"{each}\n" for each in ids).encode())
+    if beside:
+        _write_ids(beside, graph)
     return "\n".join([*lines, f"{printable(out)}: {format}, {graph.n} nodes, {graph.edges} edges"])
+
+
+def _refuse_places(out: str, beside: str, format: str, overwrite: bool) -> None:
+    """Refuse files that cannot be, or must not be, written; beside: that of the ids, or ""."""
+    if format == "npz" and packing_of(out):
+        raise CaseError(
+            f"{printable(out)}: an .npz is packed already; a name without {packing_of(out)} would be right"
+        )
+    if beside and os.path.abspath(beside) == os.path.abspath(out):
+        raise CaseError(f"convert: --ids {printable(beside)} is OUT; another file would be right")
+    if beside and not os.path.isdir(os.path.dirname(os.path.abspath(beside))):
+        raise CaseError(f"convert: --ids {printable(beside)}: no such folder")
+    for path in (out, beside):
+        refuse_existing(path, overwrite)
+
+
+def _write_ids(path: str, graph: Any) -> None:
+    """The ids of a graph's nodes, one per line."""
+    import numpy as np  # where it is needed
+
+    from app.graphs.ids import plain_ids
+
+    with whole_file(path) as file:
+        for at in range(0, graph.n, 1 << 16):
+            ids = plain_ids(graph.node_ids(np.arange(at, min(at + (1 << 16), graph.n))))
+            file.write("".join(f"{each}\n" for each in ids).encode())

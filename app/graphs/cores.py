@@ -3,6 +3,7 @@
 import numpy as np
 
 from app.graphs.lists import entries_of
+from app.graphs.orders import places_of
 
 WEDGES = 1 << 21  # pairs of neighbours looked at together
 
@@ -39,8 +40,7 @@ def triangle_counts(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """
     n = len(indptr) - 1
     degree, row = np.diff(indptr), np.repeat(np.arange(n), np.diff(indptr))
-    rank = np.empty(n, dtype=np.int64)
-    rank[np.lexsort((np.arange(n), degree))] = np.arange(n)
+    rank = places_of(np.lexsort((np.arange(n), degree)))
     u, v = rank[row], rank[indices]
     keys = np.sort(u[u < v] * n + v[u < v])  # edges by the end that they leave, then by the other one
     u, v = keys // max(n, 1), keys % max(n, 1)

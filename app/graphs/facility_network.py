@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from app.errors import GraphError
 from app.graphs.facility import CENTER, PIECE, Demands, Distances, ManySites, Question, Sites, priced
 from app.graphs.lists import ranges
+from app.graphs.orders import places_of
 
 ROOM = 1 << 62  # of numbers of a path and a node, and of what customers cost that no facility reaches
 
@@ -128,8 +129,7 @@ def question_of_network(
     prices = priced(name, distances, demands, opening, (places, customers), longest, apart, ROOM)
     if (longest + 2) * max(n, 1) > ROOM:
         raise GraphError(f"{name}: paths are too long to be counted; lengths of fewer digits would be right")
-    number = np.empty(n, dtype=np.int64)
-    number[order] = np.arange(n)
+    number = places_of(order)
     renumbered = _renumbered(network, order, number)
     # No shortest path has an edge longer than `longest`. So none needs to be: then what a search tries is
     # twice that at most, and the number of such a path and a node, below 2 ROOM, fits into 63 bits.

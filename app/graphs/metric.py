@@ -10,6 +10,7 @@ from app.errors import GraphError
 from app.graphs.curve import along_curve
 from app.graphs.graph import Graph, from_edges
 from app.graphs.lengths import EUCLIDEAN, PLANE, TABLED, dimensions, largest_coordinate, lengths, squares
+from app.graphs.orders import places_of
 from app.rng import stream
 
 TABLE_POINTS = 3000  # up to here all distances are kept: 36 MB
@@ -111,8 +112,7 @@ class Metric:
         if new.all():
             return None
         firsts = order[new]  # lexsort is stable: the lowest number of each place
-        rank = np.empty(len(firsts), dtype=np.int64)
-        rank[np.argsort(firsts)] = np.arange(len(firsts))
+        rank = places_of(np.argsort(firsts))
         place = np.empty(self.n, dtype=np.int64)
         place[order] = rank[np.cumsum(new) - 1]
         return np.sort(firsts), place

@@ -21,6 +21,7 @@ from app.graphs.graph import IN_A, IN_TRANSPOSE, Graph
 from app.graphs.ids import name_numbers
 from app.graphs.nodes.data import DenseFeatures, rows_per_piece
 from app.graphs.nodes.files import open_edge_features
+from app.graphs.orders import places_of
 from app.graphs.stream import EdgeStream
 from app.partition.ids import ids_on_first
 from app.partition.load import Loaded
@@ -85,8 +86,7 @@ def new_rows(loaded: Loaded) -> np.ndarray | None:
     """[n] int64 the number of each old row; None: they are as they were."""
     if loaded.order_all is None:
         return None
-    new_of = np.empty(loaded.graph.n, dtype=np.int64)
-    new_of[loaded.order_all] = np.arange(loaded.graph.n)
+    new_of = places_of(loaded.order_all)
     return new_of
 
 

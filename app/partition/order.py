@@ -29,6 +29,7 @@ from app.errors import CaseError
 from app.graphs.balance import Balance
 from app.graphs.contracted import WeightedRows
 from app.graphs.graph import Graph, index_type
+from app.graphs.orders import places_of
 from app.partition.assemble import block_cuts
 from app.partition.rows import RowPartition, block_count
 from app.partition.scatter import EntryRows, rounds, send_entries, send_rows
@@ -148,8 +149,7 @@ def reorder(
     balance     "rows" or "edges": cut the blocks anew; None: keep the cuts
     Ranks       all call; the rows move in bounded pieces
     """
-    new_of = np.empty(graph.n, dtype=np.int64)
-    new_of[order_all] = np.arange(graph.n)
+    new_of = places_of(order_all)
     numbers = new_of[graph.lo : graph.hi]
     if balance is not None:
         rows = RowPartition(rows.n, rows.starts, _new_cuts(group, graph, rows, numbers, balance))

@@ -7,6 +7,7 @@ import numpy as np
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.graphs.formats.source import Limits
+from app.graphs.orders import places_of
 from app.graphs.series import SeriesTable, open_series
 from app.partition.ids import ids_on_first
 from app.partition.load import Loaded
@@ -53,8 +54,7 @@ def _numbers(group: Group, loaded: Loaded, table: SeriesTable | None) -> np.ndar
     old = np.arange(loaded.graph.n) if table.places is None else table.places
     if loaded.order_all is None:
         return old
-    new_of = np.empty(loaded.graph.n, dtype=np.int64)
-    new_of[loaded.order_all] = np.arange(loaded.graph.n)
+    new_of = places_of(loaded.order_all)
     return new_of[old]
 
 

@@ -15,14 +15,16 @@ class OrderTools(Toolbox):
     A solution is [n] int64, the nodes from first to last; of the core [k] its nodes, by their numbers there.
 
     nodes   [k] int64, the core's nodes by their numbers in the graph
+    every   why no node is inside or outside
     """
 
+    every = "all nodes are in an order, none inside or outside"
     sense = "minimise"
     bounds_follow = True
     nodes: np.ndarray
 
     def __init__(self, instance: Instance, problem: Any) -> None:
-        instance.refuse_sides(f"{problem.name}: all nodes are in an order, none inside or outside")
+        instance.refuse_sides(f"{problem.name}: {self.every}")
         self.instance, self.problem, self.graph = instance, problem, instance.graph
         self.words = problem.solution
 

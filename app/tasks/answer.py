@@ -394,23 +394,8 @@ def answer_whole(
     beside: dict[str, np.ndarray] = {}
 
     def solved(found: Answer) -> Solved:
-        entry = entry_of(toolbox, whole, found) | {"baselines": baselines}
-        curves = {} if toolbox.curve is None else {"answer": toolbox.curve(found.solution), **beside}
-        if curves:
-            entry["robustness"] = {label: round(robustness(curve), 6) for label, curve in curves.items()}
-        entry |= {name: in_unit(toolbox, part) for name, part in toolbox.split(found.solution).items()}
-        entry |= toolbox.counts(found.solution)
-        if measures := toolbox.measures(found.solution):
-            entry["measures"] = measures
-        entry |= pipeline.told(toolbox, found)
-        entry["bound_is_weak"] = is_weak(entry)
-        if toolbox.text is None:
-            text = problem.text(found.solution, written_ids(loaded, ids))
-        else:
-            text = toolbox.text(found.solution, entry["objective"])
-        course = "" if toolbox.course is None else toolbox.course(found.solution, written_ids(loaded, ids))
-        rest = found.trace, whole, loaded.metric, found.certificate, course, curves_text(curves)
-        return Solved(entry, text, found.solution, *rest)
+        told = {"baselines": baselines}, pipeline.told(toolbox, found)
+        return _solved(problem, toolbox, loaded, whole, found, *told, beside)
 
     try:
         spent = time.perf_counter() - begun
@@ -429,6 +414,34 @@ def answer_whole(
             ended.so_far = solved(known)
         raise
     return solved(answer)
+
+
+def _solved(
+    problem: Problem, toolbox: Toolbox, loaded: Loaded, whole: Graph, found: Answer, compared: dict[str, Any],
+    told: dict[str, Any], beside: dict[str, np.ndarray],
+) -> Solved:  # fmt: skip
+    """All that is told and written of an answer.
+
+    compared, told   entries of plain heuristics and of the pipeline     beside   the curves of the former
+    """
+    solution, ids = found.solution, partial(written_ids, loaded, whole.held_ids())
+    entry = entry_of(toolbox, whole, found) | compared
+    curves = {} if toolbox.curve is None else {"answer": toolbox.curve(solution), **beside}
+    if curves:
+        entry["robustness"] = {label: round(robustness(curve), 6) for label, curve in curves.items()}
+    entry |= {name: in_unit(toolbox, part) for name, part in toolbox.split(solution).items()}
+    entry |= toolbox.counts(solution)
+    if measures := toolbox.measures(solution):
+        entry["measures"] = measures
+    entry |= told
+    entry["bound_is_weak"] = is_weak(entry)
+    if toolbox.text is None:
+        text = problem.text(solution, ids())
+    else:
+        text = toolbox.text(solution, entry["objective"])
+    course = "" if toolbox.course is None else toolbox.course(solution, ids())
+    rest = found.trace, whole, loaded.metric, found.certificate, course, curves_text(curves)
+    return Solved(entry, text, solution, *rest)
 
 
 def _check(context: Context, toolbox: Toolbox, name: str, answer: Answer) -> None:

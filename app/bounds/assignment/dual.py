@@ -19,6 +19,7 @@ import numpy as np
 
 from app.bounds.assignment import plain
 from app.bounds.assignment.witness import MOST, Tables
+from app.graphs.orders import places_of
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -41,9 +42,7 @@ def least_assignment(costs: np.ndarray, compiled: bool) -> tuple[int, np.ndarray
             raise MemoryError
     else:
         total = plain.assign(costs, u, v, row_of)
-    column_of = np.empty(k, dtype=np.int64)
-    column_of[row_of] = np.arange(k)
-    return total, u, column_of
+    return total, u, places_of(row_of)
 
 
 def parts_of(tables: Tables) -> int:

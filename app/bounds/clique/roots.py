@@ -19,6 +19,7 @@ from app.bounds.clique.degeneracy import core_order
 from app.bounds.clique.plain import PlainRoots
 from app.graphs.graph import Graph
 from app.graphs.lists import starts
+from app.graphs.orders import places_of
 from app.native.library import function, give_arrays
 from app.rng import SplitMix
 
@@ -178,8 +179,7 @@ class RootSearch(Roots):
 
 def later_neighbours(graph: Graph, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The neighbours of each place of an order [n] that come later, as places: offsets [n+1], places [m]."""
-    place = np.empty(graph.n, dtype=np.int64)
-    place[order] = np.arange(graph.n)
+    place = places_of(order)
     rows, columns = place[graph.row_of()], place[graph.indices]
     forward = rows < columns
     rows, columns = rows[forward], columns[forward]

@@ -14,6 +14,7 @@ import numpy as np
 from app.bounds.cover.kernels import Rows
 from app.bounds.cut import greedy_plain as plain
 from app.graphs.lists import starts
+from app.graphs.orders import places_of
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -140,8 +141,7 @@ def _later(rows: Rows, edge: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     returns   start [n+1], ends and edge of these entries
     """
     degree = np.diff(rows.indptr)
-    rank = np.empty(rows.n, dtype=np.int64)
-    rank[np.lexsort((np.arange(rows.n), degree))] = np.arange(rows.n)
+    rank = places_of(np.lexsort((np.arange(rows.n), degree)))
     row = np.repeat(np.arange(rows.n), degree)
     kept = rank[row] < rank[rows.indices]
     start = starts(row[kept], rows.n)

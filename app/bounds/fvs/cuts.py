@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from app.graphs.joined import root_of
 from app.graphs.multigraph import Multigraph
+from app.graphs.orders import places_of
 
 LEAST = 1e-4  # violation of a cut
 Cut = tuple[tuple[int, int], ...]  # edges u < v, ascending
@@ -178,8 +179,7 @@ class Separation:
         """Nodes that are all joined, four or more, of which more than two would be left."""
         room, found, met = 1 - x, [], set()
         order = np.argsort(x, kind="stable").tolist()
-        place = np.empty(self.n, dtype=np.int64)
-        place[order] = np.arange(self.n)
+        place = places_of(order)
         for v in order:
             if len(self._adjacent[v]) < 3 or room[v] < LEAST:
                 continue

@@ -11,6 +11,7 @@ import numpy as np
 
 from app.bounds.steiner import plain
 from app.graphs.lists import entries_of
+from app.graphs.orders import places_of
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -53,8 +54,7 @@ class Net:
         wanted[terminals] = True
         ends = np.ascontiguousarray(indices, dtype=np.int32)
         row = np.repeat(np.arange(n), np.diff(indptr))
-        back = np.empty(len(ends), dtype=np.int64)
-        back[np.lexsort((row, ends))] = np.arange(len(ends))
+        back = places_of(np.lexsort((row, ends)))
         root = int(terminals[0]) if root is None else root
         begin, length = np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(lengths, np.int64)
         alive = np.ones(len(ends), dtype=bool)

@@ -23,6 +23,7 @@ from app.bounds.tour.one_tree import LARGEST_PI, METHOD, SCALE, OneTree, OneTree
 from app.graphs.curve import WORTH_ORDERING
 from app.graphs.lengths import PLANE
 from app.graphs.metric import Metric
+from app.graphs.orders import places_of
 from app.native import tour as native
 
 NEAREST, IN_QUADRANT = 8, 2  # candidates of a point: nearest ones, and nearest ones in each quadrant
@@ -247,8 +248,7 @@ class Units:
         others = np.delete(np.arange(metric.n), special)
         chains.single[special] = int(metric.between(special, others).min())
         self.order = np.array([*chains.order(int(others[0])), special])
-        place = np.empty(metric.n, dtype=np.int64)
-        place[self.order] = np.arange(metric.n)
+        place = places_of(self.order)
         clusters = np.array(chains.clusters, dtype=np.int64).reshape(-1, 3)
         self.first = place[clusters[:, 0]]
         self.end = self.first + clusters[:, 1]

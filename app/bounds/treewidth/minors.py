@@ -20,6 +20,7 @@ from scipy.sparse.csgraph import connected_components
 
 from app.bounds.certificate import BadCertificate
 from app.graphs.graph import Graph
+from app.graphs.orders import places_of
 from app.rng import SplitMix
 from app.toolbox import never
 
@@ -90,8 +91,7 @@ def two_apart(pairs: np.ndarray, bag: np.ndarray, whole: int) -> int:
     pairs   ascending, u size + v of all adjacent ones     bag   [size] int64
     """
     size, order = len(bag), np.argsort(bag, kind="stable")
-    place = np.empty(size, dtype=np.int64)
-    place[order] = np.arange(size)
+    place = places_of(order)
     lower = place[pairs % max(size, 1)] < place[pairs // max(size, 1)]
     before = np.bincount((pairs // max(size, 1))[lower], minlength=size)  # neighbours of lighter bags
     apart = np.flatnonzero(before[order] < np.arange(size))

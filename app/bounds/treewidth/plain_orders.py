@@ -3,6 +3,7 @@
 import numpy as np
 
 from app.graphs.graph import Graph
+from app.graphs.orders import places_of
 
 
 def neighbours(graph: Graph) -> list[set[int]]:
@@ -27,8 +28,7 @@ def _bags(graph: Graph, order: np.ndarray) -> dict[int, set[int]]:
 
 def tree_of(graph: Graph, order: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Parents [n] int32 and weights of bags [n] int64."""
-    place = np.empty(graph.n, dtype=np.int64)
-    place[order] = np.arange(graph.n)
+    place = places_of(order)
     each = np.ones(graph.n, dtype=np.int64) if weights is None else weights
     parent, bag = np.full(graph.n, -1, dtype=np.int32), np.zeros(graph.n, dtype=np.int64)
     for v, own in _bags(graph, order).items():
@@ -39,8 +39,7 @@ def tree_of(graph: Graph, order: np.ndarray, weights: np.ndarray | None) -> tupl
 
 def lists_of(graph: Graph, order: np.ndarray) -> np.ndarray:
     """Bags without their own nodes, by nodes, each in the order of elimination; int32."""
-    place = np.empty(graph.n, dtype=np.int64)
-    place[order] = np.arange(graph.n)
+    place = places_of(order)
     bags = _bags(graph, order)
     return np.array(
         [u for v in range(graph.n) for u in sorted(bags[v], key=place.__getitem__)], dtype=np.int32

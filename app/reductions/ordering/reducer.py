@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.graphs.ordering import NetArcs, least_order
+from app.graphs.orders import order_within, places_of
 from app.reductions.ordering.log import BEFORE, BEHIND, COMPONENTS, NAMES
 
 LOOK = 1024  # nodes between two looks at the clock
@@ -22,8 +23,7 @@ def topological_components(net: NetArcs) -> np.ndarray:
     tails, heads = label[net.tails], label[net.heads]
     across = tails != heads
     order = least_order(count, tails[across], heads[across])
-    number = np.empty(count, dtype=np.int64)
-    number[order] = np.arange(count)
+    number = places_of(order)
     return number[label]
 
 
@@ -173,9 +173,7 @@ class OrderingReducer:
 
     def restrict(self, order: np.ndarray) -> np.ndarray:
         """[k] int64, the order of the kernel's nodes in one [n] of all."""
-        place = np.empty(self.n, dtype=np.int64)
-        place[order] = np.arange(self.n)
-        return np.argsort(place[self._names], kind="stable")
+        return order_within(order, self._names)
 
 
 class _Row:

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from app.graphs.arrangement import Arrangement
+from app.graphs.orders import places_of
 from app.toolbox import Look, never
 
 LARGEST = 1 << 30  # of a coordinate
@@ -47,8 +48,7 @@ def spectral(asked: Arrangement, begin: np.ndarray, look: Look = never) -> Itera
     over = int(degree.max(initial=1)) // MOST_WEIGHT + 1
     weights = np.maximum(weights // over, 1)
     matrix = sparse.csr_array((weights, asked.indices.astype(np.int64), asked.indptr), shape=(asked.n,) * 2)
-    place = np.empty(asked.n, dtype=np.int64)
-    place[begin] = np.arange(asked.n)
+    place = places_of(begin)
     label = asked.parts()
     pair = _vectors(matrix, label, place, look)
     if pair is not None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from app.bounds.clique.degeneracy import core_order
 from app.graphs.graph import Graph
+from app.graphs.orders import places_of
 
 
 def by_degree(
@@ -29,8 +30,7 @@ def by_core(graph: Graph, compiled: bool = True, weights: np.ndarray | None = No
     order, core = core_order(graph, compiled)
     if weights is not None:
         order = order[np.lexsort((weights[order], core[order]))]
-    rank = np.empty(graph.n, dtype=np.int64)
-    rank[order] = np.arange(graph.n)
+    rank = places_of(order)
     return grown(graph, rank), "core order"
 
 

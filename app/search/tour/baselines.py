@@ -6,6 +6,7 @@ import numpy as np
 
 from app.graphs.lengths import PLANE
 from app.graphs.metric import Metric
+from app.graphs.orders import places_of
 from app.search.tour.insertion import InsertionState
 
 Tour = tuple[np.ndarray, str]
@@ -145,8 +146,7 @@ def apart_from_equals(rule: Callable[[Metric], Tour], metric: Metric) -> Tour:
         return rule(metric)
     firsts, place = metric.places
     order, label = rule(metric.restrict(firsts))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
+    rank = places_of(order)
     return np.argsort(rank[place], kind="stable").astype(np.int32), label
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from app.graphs.curve import WORTH_ORDERING, along_curve
 from app.graphs.lengths import PLANE
 from app.graphs.metric import Metric
+from app.graphs.orders import places_of
 from app.native import tour as native
 from app.native import tour_assembly as native_assembly
 from app.rng import MASK, SplitMix
@@ -275,8 +276,7 @@ class TourSearch(Search):
         chosen, self._place = (np.arange(n), None) if places is None else places
         if len(chosen) > WORTH_ORDERING and self.metric.kind in PLANE:
             along = self.metric.along if places is None else along_curve(self.metric.points[chosen])
-            rank = np.empty(len(along), dtype=np.int64)
-            rank[along] = np.arange(len(along))
+            rank = places_of(along)
             chosen, self._place = chosen[along], rank if places is None else rank[self._place]
         if self._place is None:
             return order
@@ -294,8 +294,7 @@ class TourSearch(Search):
         """A tour in the caller's numbers: equal points one after the other."""
         if self._place is None:
             return order
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
+        rank = places_of(order)
         return np.argsort(rank[self._place], kind="stable").astype(np.int32)
 
 

@@ -41,6 +41,7 @@ class EliminationTools(OrderTools):
     the edges that eliminations make.
     """
 
+    every = "an order has all nodes, none is inside or outside"
     usual_steps = 2_000
     start_share = 0.5
     baseline_costs: ClassVar = {"min_degree": 1e-5, "min_fill": 5e-5, "max_cardinality": 4e-6}
