@@ -25,15 +25,9 @@ from app.graphs.series import series_of_object
 from app.partition.load import Loaded
 from app.partition.series import load_series, own_series
 from app.tasks.context import Context, context_of_settings, reading_together
-from app.tasks.forecast import (
-    Forecasted,
-    digest_of,
-    learn_forecasts,
-    plain_scores_of,
-    refuse_no_nodes,
-    scores_of,
-    whole_saved,
-)
+from app.tasks.forecast import learn_forecasts, whole_saved
+from app.tasks.forecast_inputs import refuse_no_nodes
+from app.tasks.forecast_told import Forecasted, digest_of, plain_scores_of, scores_of
 from app.threads import with_few_threads
 
 # What forecasts are learned by unless settings say otherwise: the table [gnn] of inputs/forecast.toml.

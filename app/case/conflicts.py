@@ -579,7 +579,8 @@ def _told_by_network(case: Case) -> Iterator[Mistake]:
         right = 'run.task = "classify" and study.kind = "folds"'
         yield ("output", "importance"), f"is read by {right} alone; leave it out"
     for key in ("embeddings", "probabilities", "coverage", "explain"):
-        if getattr(asked, key) and task != "classify":
+        of_origins = key == "coverage" and folds and is_forecast(case)
+        if getattr(asked, key) and task != "classify" and not of_origins:
             yield ("output", key), 'is read by run.task = "classify" alone; leave it out'
     gnn = case.gnn
     if asked.explain and task == "classify" and gnn.level == "embed" and gnn.model != "rgcn":
@@ -701,12 +702,13 @@ def _embeds(case: Case) -> Iterator[Mistake]:
 
 def _forecasts(case: Case) -> Iterator[Mistake]:
     """What forecasts of series leave of other tables, and their keys where there are none."""
-    gnn, graph, forecast, task = case.gnn, case.graph, case.forecast, case.run.task
+    gnn, graph, forecast = case.gnn, case.graph, case.forecast
+    task, kind = case.run.task, case.study.kind
     for keys, table in zip(GRAPH_TABLES, graph_tables(case)):
         for key in ("series", "series_steps", "series_noise"):
             read = table is graph and is_forecast(case)
             if table is not None and not read and getattr(table, key) != getattr(GraphCase(), key):
-                yield (*keys, key), 'is read by gnn.level = "forecast" of run.task = "classify"; leave it out'
+                yield (*keys, key), 'is read by gnn.level = "forecast" alone; leave it out'
     if not is_forecast(case):
         usual = ForecastCase()
         wrong = next(
@@ -715,16 +717,44 @@ def _forecasts(case: Case) -> Iterator[Mistake]:
         if wrong and task in ("classify", "study"):
             yield ("forecast", wrong), 'is read by gnn.level = "forecast" alone; leave it out'
         if gnn.level == "forecast" and task == "study":
-            right = 'run.task = "classify" would be right for "forecast"'
-            yield ("gnn", "level"), f"no study is of series of nodes; {right}"
+            right = " or ".join(show(each) for each in OF_EDGES)
+            yield ("gnn", "level"), f'study.kind = {right} would be right for "forecast", got {show(kind)}'
         return
     yield from _series(case)
     yield from _unread_by_forecasts(case)
     if forecast.train + forecast.val + forecast.test > 1 + 1e-9:
         total = forecast.train + forecast.val + forecast.test
         yield ("forecast", "train"), f"train, val and test are {total:g} in all; at most 1 would be right"
-    if forecast.model != "temporal" and gnn.depth != GnnCase().depth:
+    if forecast.model != "temporal" and gnn.depth != GnnCase().depth and not _tried(case, "forecast.model"):
         yield ("gnn", "depth"), 'is read by forecast.model = "temporal"; leave it out'
+    yield from _unread_ridge(case)
+    if task == "study":
+        yield from _study_of_series(case)
+
+
+def _unread_ridge(case: Case) -> Iterator[Mistake]:
+    """A key of regressions where there is none."""
+    forecast = case.forecast
+    plain = case.run.task == "classify" and case.gnn.baselines
+    based = forecast.base == "linear" or _tried(case, "forecast.base")
+    if forecast.ridge != ForecastCase().ridge and not (plain or based):
+        beside = "" if case.run.task == "study" else " and gnn.baselines = false"
+        yield ("forecast", "ridge"), f'is not read with forecast.base = "last"{beside}; leave it out'
+
+
+def _study_of_series(case: Case) -> Iterator[Mistake]:
+    """Keys of studies that those of series do not read."""
+    study, usual = case.study, StudyCase()
+    unread = ["datasets", "fold_validation"] if study.kind == "folds" else ["datasets"]
+    for key in unread:
+        if getattr(study, key) != getattr(usual, key):
+            yield ("study", key), 'is not read by gnn.level = "forecast"; leave it out'
+
+
+def _tried(case: Case, key: str) -> bool:
+    """Whether a tuning tries values of a key."""
+    tunes = case.study.kind == "tune"
+    return tunes and any(text.split()[:1] == [key] for text in case.study.vary)
 
 
 def _series(case: Case) -> Iterator[Mistake]:
@@ -879,7 +909,8 @@ def _smooth(case: Case) -> Iterator[Mistake]:
 def _studies(case: Case) -> Iterator[Mistake]:
     """Numbers of samples by layer, and folds."""
     study = case.study
-    if study.kind == "folds" and study.fold_validation == "next" and study.folds < 3:
+    split = study.fold_validation == "next" and not is_forecast(case)
+    if study.kind == "folds" and split and study.folds < 3:
         found = f'got {study.folds} (study.fold_validation = "next")'
         yield ("study", "folds"), f"must be at least 3, to test, to validate and to train on, {found}"
     if (study.kind, case.run.task) == ("folds", "study") and case.graph.splits not in ("", "random"):

@@ -12,7 +12,7 @@ from app.gnn.forecast.errors import Errors, ErrorSums
 from app.gnn.forecast.hops import Hops
 from app.gnn.forecast.recurrent import Recurrent
 from app.gnn.forecast.regression import Regression, regress
-from app.gnn.forecast.series import PARTS, SeriesScale
+from app.gnn.forecast.series import PARTS, Parts, SeriesScale
 from app.gnn.forecast.steps import Steps
 from app.gnn.forecast.temporal import Temporal
 from app.gnn.forecast.windows import Batch, Windows
@@ -44,13 +44,14 @@ class Forecaster:
     def __init__(
         self, group: Group, gnn: GnnCase, case: ForecastCase, block: RowBlock, S_own: np.ndarray,
         scale: SeriesScale, masks: bool, seed: int, base: np.ndarray | None = None,
+        parts: Parts | None = None,
     ) -> None:  # fmt: skip
         """S_own [n_own, T, C] float32 as read; base: of weights; masks: networks read where values are
-        known"""
+        known; parts: of time, None: those of the case"""
         self.group, self.device, self.gnn, self.case, self.seed = group, group.device, gnn, case, seed
         self.block, self.scale, self.n_own = block, scale, block.n_own
         self.hops = Hops(group, block, case.hops, gnn.edge_weights)
-        self.windows = Windows(group, case, S_own, scale, self.hops, block.n_real, masks)
+        self.windows = Windows(group, case, S_own, scale, self.hops, block.n_real, masks, parts)
         self._node_mean = SeriesScale.of(group, S_own, self.windows.parts.steps, True, block.n_real).mean
         windows = self.windows
         self.network = network_of(case, gnn, windows.f, windows.outputs, self.hops.count)
@@ -209,3 +210,14 @@ class Forecaster:
             found[:, at : at + len(piece)] = away.reshape(self.n_own, len(piece), *shape)[:n_real]
             at += len(piece)
         return found
+
+
+def drawn_forecaster(
+    group: Group, gnn: GnnCase, case: ForecastCase, block: RowBlock, S_own: np.ndarray, masks: bool,
+    seed: int, parts: Parts | None = None,
+) -> Forecaster:  # fmt: skip
+    """A network with weights drawn for a seed, of series that the training part alone gives the scale; see
+    Forecaster. Ranks: all call."""
+    first = (parts or Parts.of(case, S_own.shape[1])).steps
+    scale = SeriesScale.of(group, S_own, first, case.normalise == "node", block.n_real)
+    return Forecaster(group, gnn, case, block, S_own, scale, masks, seed, None, parts)

@@ -45,12 +45,13 @@ class Windows:
 
     def __init__(
         self, group: Group, case: ForecastCase, S_own: np.ndarray, scale: SeriesScale, hops: Hops,
-        n_real: int, masks: bool,
+        n_real: int, masks: bool, parts: Parts | None = None,
     ) -> None:  # fmt: skip
-        """S_own   [n_own, T, C] float32 as read, NaN where it is not known     masks   networks read where"""
+        """S_own   [n_own, T, C] float32 as read, NaN where it is not known     masks   networks read where
+        parts   of time; None: those of the case"""
         self.group, self.device, self.case, self.scale = group, group.device, case, scale
         self.steps, self.channels, self.n_real, self.masks = S_own.shape[1], S_own.shape[2], n_real, masks
-        self.parts = Parts.of(case, self.steps)
+        self.parts = parts or Parts.of(case, self.steps)
         small = scale.small(S_own)
         known = ~np.isnan(small)
         known[n_real:] = False
