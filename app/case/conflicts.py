@@ -920,6 +920,10 @@ def _studies(case: Case) -> Iterator[Mistake]:
     if folds and parallel.partition == "learned" and not parallel.cost_model:
         right = '"rows" or "edges", or a parallel.cost_model, would be right for folds, whose rows stay'
         yield ("parallel", "partition"), f"{right} where they are"
+    of_series = study.kind == "folds" and is_forecast(case)
+    if study.fold_training != StudyCase().fold_training and case.run.task == "study" and not of_series:
+        right = 'study.kind = "folds" of gnn.level = "forecast"'
+        yield ("study", "fold_training"), f"is read by {right} alone; leave it out"
     for key in ("vary", "trials", "race"):
         asked = getattr(study, key) != getattr(StudyCase(), key)
         if asked and study.kind != "tune" and case.run.task == "study":

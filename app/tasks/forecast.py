@@ -19,7 +19,7 @@ from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
-from app.tasks.forecast_inputs import check_weights, read_series, whole_where_small
+from app.tasks.forecast_inputs import check_weights, holes_of, read_series, whole_where_small
 from app.tasks.forecast_told import Forecasted, recorder, result, say_scores, write
 from app.text import printable
 
@@ -59,7 +59,7 @@ def learn_forecasts(
         parts = Parts.of(case.forecast, S_own.shape[1])
         parts.check(name, S_own.shape[1], bool(case.gnn.epochs))
         check_weights(case.gnn.edge_weights, loaded)
-    holes = int(group.sum_integers(np.array([np.isnan(S_own).sum()], dtype=np.int64))[0])
+    holes = holes_of(group, S_own)
     masks = saved.masks if saved else holes > 0
     _say_series(context, loaded, S_own.shape, parts, holes, masks)
     context, loaded, S_own = whole_where_small(context, loaded, S_own, masks)

@@ -4,6 +4,7 @@ import numpy as np
 
 from app.case.graph import WORDS
 from app.comm.cores import are_crowded
+from app.comm.group import Group
 from app.errors import CaseError, GraphError
 from app.gnn.forecast.drawn import drawn_series
 from app.gnn.forecast.hops import Hops
@@ -31,6 +32,11 @@ def read_series(context: Context) -> tuple[Loaded, np.ndarray]:
             return loaded, _drawn(context, loaded)
         limits = Limits(int(case.memory.max_decompressed_gb * 1e9))
         return loaded, load_series(group, loaded, case.graph.series, limits)
+
+
+def holes_of(group: Group, S_own: np.ndarray) -> int:
+    """Values of all nodes that are not known. Ranks: all call."""
+    return int(group.sum_integers(np.array([np.isnan(S_own).sum()], dtype=np.int64))[0])
 
 
 def refuse_no_nodes(loaded: Loaded) -> None:

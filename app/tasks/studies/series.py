@@ -16,7 +16,7 @@ from app.model.fits import refuse_needs
 from app.model.forecast_plan import need_of, training_of
 from app.partition.load import Loaded
 from app.tasks.context import Context
-from app.tasks.forecast_inputs import check_weights
+from app.tasks.forecast_inputs import check_weights, holes_of
 from app.tasks.studies.trials import Trial
 from app.tasks.studies.tuned import Record, failed, unjudged
 
@@ -95,8 +95,7 @@ def begun(
     with raise_together(group, "checking the series"):
         check_weights(case.gnn.edge_weights, loaded)
         (parts or Parts.of(case.forecast, S_own.shape[1])).check(loaded.graph.name, S_own.shape[1], True)
-    holes = int(np.isnan(S_own[:, :known]).sum())
-    masks = bool(group.sum_integers(np.array([holes], dtype=np.int64))[0])
+    masks = holes_of(group, S_own[:, :known]) > 0
     _refuse_too_large(context, loaded, S_own, masks)
     block = context.rows(loaded, case.forecast.batch * case.gnn.hidden)
     forecaster = drawn_forecaster(group, case.gnn, case.forecast, block, S_own, masks, seed, parts)
