@@ -121,7 +121,13 @@ def reference_loss(found, flat, ends, directed):
             H = H + np.maximum(hear(H) @ w[f"layer{layer}.W"] + w[f"layer{layer}.bias"], 0)
     base = get(batch.last) if found.base is None else get(batch.last) + get(batch.linear) @ found.base
     known = get(batch.known)
-    away = (H @ w["head.W"] + w["head.bias"] + base - get(batch.target)) * known
+    Z = H @ w["head.W"] + w["head.bias"]
+    if case.quantiles:
+        away = np.stack([Z[..., q * 4 : q * 4 + 4] for q in range(len(case.quantiles))])
+        away = (away + base - get(batch.target)) * known
+        levels = np.array(case.quantiles)[:, None, None, None]
+        return np.maximum((1 - levels) * away, -levels * away).sum() / known.sum() / len(levels)
+    away = (Z + base - get(batch.target)) * known
     return (np.abs(away) if case.loss == "absolute" else away**2).sum() / known.sum()
 
 
@@ -131,6 +137,7 @@ CASES = [
     ({"forecast.model": "temporal", "forecast.loss": "squared", "forecast.base": "last"}, False),
     ({"forecast.model": "temporal", "gnn.depth": 1}, True),
     ({"forecast.hops": 0, "forecast.normalise": "channel"}, False),
+    ({"forecast.quantiles": [0.1, 0.5, 0.8]}, False),
 ]
 
 

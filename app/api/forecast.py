@@ -22,6 +22,7 @@ from app.errors import CaseError
 from app.files import whole_file
 from app.gnn.forecast.errors import Errors
 from app.gnn.forecast.forecaster import NETWORK
+from app.gnn.forecast.intervals import Intervals
 from app.gnn.forecast.saved import SavedForecaster, load_forecaster, save_forecaster
 from app.graphs.formats.source import Limits
 from app.graphs.series import series_of_object
@@ -57,6 +58,13 @@ class Forecast:
                 where the validation windows are too few; else None; coverage: the share of the test values
                 they held
     errors      [H, C] errors of the network and of plain rules on the test part, by rule
+    quantiles   [Q, H, n] (C) of settings={"forecast.quantiles": [0.1, 0.5, 0.9]}, in their order; `predicted`
+                are those of 0.5; else None. scores["test"]["quantiles"] tells what they are worth: pinball
+                losses, crps, and the shares of values that are not above them
+    spread      [H, n] (C) standard deviation over the networks of settings={"gnn.members": 5}, whose mean
+                `predicted` is; members: [H, n] (C) of each; else None and []
+    held        what intervals are worth on the test part: held (share, width), with quantiles beside
+                `constant`, those of one width at all times, and `raw`, the quantiles as they are
     """
 
     predicted: np.ndarray
@@ -72,6 +80,10 @@ class Forecast:
     intervals: np.ndarray | None = None
     coverage: float | None = None
     errors: dict[str, Errors] = field(default_factory=dict)
+    quantiles: np.ndarray | None = None
+    spread: np.ndarray | None = None
+    members: list[np.ndarray] = field(default_factory=list)
+    held: Intervals | None = None
 
     def save(self, path: str) -> None:
         """Write weights.npz, for `gnn.weights=PATH` of a case or `forecast(weights=PATH)`."""
@@ -146,12 +158,12 @@ def forecast(
     weights    a weights.npz, or what an earlier call returned: applied, or with "gnn.epochs" of the settings
                trained further
     folds      rolling origins: the test part of time is cut into so many pieces, each is forecast by a
-               network that has seen what is before it ("study.fold_training": "sliding" of the settings: as many
-               steps of it as the first one), and a RollingOrigins is returned
+               network that has seen what is before it ("study.fold_training": "sliding" of the settings: as
+               many steps of it as the first one), and a RollingOrigins is returned
     vary       settings to choose among by errors on the validation windows: a mapping of keys of [forecast]
-               or [gnn] to lists of values, {"forecast.window": [6, 12], "hidden": [8, 16]}, or to pairs (least,
-               largest) that "study.trials" of the settings are drawn from; a Tuning is returned, of trainings
-               with "study.seeds"
+               or [gnn] to lists of values, {"forecast.window": [6, 12], "hidden": [8, 16]}, or to pairs
+               (least, largest) that "study.trials" of the settings are drawn from; a Tuning is returned, of
+               trainings with "study.seeds"
     settings   keys of a case, as {"forecast.model": "temporal", "gnn.epochs": 20, "seed": 1}, over those of
                inputs/forecast.toml
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
@@ -230,6 +242,7 @@ def _begun(
     with raise_together(context.group, "reading the settings"):
         if not (asked.folds is None and asked.vary is None):
             check_study_network(context.case.gnn)
+            asked.refuse_members(context)
         if context.case.graph.series:
             raise CaseError("settings: graph.series: the argument series would be right")
     refuse_data_keys(context.case, "classify")
@@ -281,15 +294,16 @@ def _told(done: Forecasted, names: list[Any] | None) -> Forecast:
     """What the call tells. Ranks: all call."""
     fit, order = done.fit, done.loaded.order_all
     by_node = lambda rows: _steps_first(rows if order is None else _unordered(rows, order))  # noqa: E731
-    intervals = None
-    if done.half is not None:
-        intervals = np.stack([by_node(done.next - done.half), by_node(done.next + done.half)])
-    held = None if done.half is None else done.held
+    found, spread = done.intervals, done.spread
+    intervals = None if found is None else np.stack([by_node(found.low), by_node(found.high)])
+    levels = [by_node(done.levels[:, q]) for q in range(done.levels.shape[1])]
+    members = [by_node(done.members[:, i]) for i in range(done.members.shape[1])] if done.others else []
     nodes = list(range(done.loaded.graph.n)) if names is None else names
     return Forecast(
         by_node(done.next), nodes, scores_of(done), plain_scores_of(done), fit.epochs,
         fit.records[-1]["loss"] if fit.records else None, fit.seconds, fit.records, digest_of(done),
-        whole_saved(done), intervals, held, done.test,
+        whole_saved(done), intervals, None if found is None else found.held.share, done.test.errors,
+        np.stack(levels) if levels else None, None if spread is None else by_node(spread), members, found,
     )  # fmt: skip
 
 

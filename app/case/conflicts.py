@@ -599,10 +599,10 @@ def _of_members(case: Case) -> Iterator[Mistake]:
     if asked.coverage and case.smooth.method != "none" and case.smooth.validation_labels:
         said = "gives away the labels that output.coverage goes by; leave one of them out"
         yield ("smooth", "validation_labels"), said
-    if gnn.members == 1 or task not in ("classify", "study") or is_forecast(case):
+    if gnn.members == 1 or task not in ("classify", "study"):
         return
-    if task == "study" or not labelled:
-        right = 'run.task = "classify" on labels of nodes, edges or graphs'
+    if task == "study" or not (labelled or is_forecast(case)):
+        right = 'run.task = "classify" on labels of nodes, edges or graphs, or on series of nodes,'
         yield ("gnn", "members"), f"is read by {right} alone; 1 would be right, got {gnn.members}"
     for key in ("embeddings", "importance"):
         if getattr(asked, key):
@@ -728,8 +728,26 @@ def _forecasts(case: Case) -> Iterator[Mistake]:
     if forecast.model != "temporal" and gnn.depth != GnnCase().depth and not _tried(case, "forecast.model"):
         yield ("gnn", "depth"), 'is read by forecast.model = "temporal"; leave it out'
     yield from _unread_ridge(case)
+    yield from _quantiles(case)
     if task == "study":
         yield from _study_of_series(case)
+
+
+def _quantiles(case: Case) -> Iterator[Mistake]:
+    """Levels that are none, and a loss beside them."""
+    levels, forecast = case.forecast.quantiles, case.forecast
+    if not levels:
+        return
+    if sorted(set(levels)) != levels or 0.5 not in levels:
+        right = "ascending shares with 0.5 among them, which is the forecast of a value, would be right"
+        yield ("forecast", "quantiles"), f"{right}, got {show(levels)}"
+    if forecast.loss != ForecastCase().loss:
+        yield (
+            ("forecast", "loss"),
+            "is not read beside forecast.quantiles, which have their own; leave it out",
+        )
+    if _tried(case, "forecast.loss"):
+        yield ("study", "vary"), "forecast.loss is not read beside forecast.quantiles; leave it out"
 
 
 def _unread_ridge(case: Case) -> Iterator[Mistake]:
@@ -781,7 +799,7 @@ READ_BY_FORECASTS = {
     "gnn": (
         "level", "hidden", "depth", "edge_weights", "epochs", "optimiser", "learning_rate", "schedule",
         "warmup", "clip", "weight_decay", "decayed", "evaluate_every", "patience", "keep", "baselines",
-        "weights",
+        "weights", "members",
     ),
     "output": ("solutions", "plots", "coverage", "log_seconds", "certificates"),
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from app.case.table import Amount, Count, Positive, Share, Table, about
 
@@ -34,6 +34,14 @@ class ForecastCase(Table, frozen=True):
     loss: Annotated[
         Literal["absolute", "squared"], about("of errors, in deviations of the series of the training part")
     ] = "absolute"
+    quantiles: Annotated[
+        list[Annotated[float, Meta(gt=0.0, lt=1.0)]],
+        Meta(max_length=99),
+        about(
+            "shares of what comes that forecasts are to lie above, ascending, 0.5 among them, as [0.1, 0.5, "
+            "0.9]: learned by the pinball loss in the place of forecast.loss; []: one forecast of each value"
+        ),
+    ] = field(default_factory=list)
     normalise: Annotated[
         Literal["node", "channel"],
         about(

@@ -10,7 +10,7 @@ batch        n_p B for each column: the inputs L (f + 1), what regressions read 
 exchange     rows of B h columns on their way, as of any product
 gradients    9 w with Adam; addends: w for each row block, 3 w for each subtree of these
 intervals    with output.coverage 3 errors for each window of validation and test, node and step of the
-horizon
+             horizon, 9 of quantiles
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from app.comm.tree import owned_roots
 from app.gnn.forecast.forecaster import network_of
 from app.gnn.forecast.series import Parts
 from app.gnn.forecast.training import steps_of
-from app.gnn.forecast.windows import input_columns, linear_columns
+from app.gnn.forecast.windows import input_columns, linear_columns, output_columns
 from app.model.counts import classified_counts
 from app.model.defaults import DEFAULTS
 from app.model.gnn import OPTIMISER, Share, traffic
@@ -77,6 +77,11 @@ class ForecastTraining:
     @property
     def outputs(self) -> int:
         """Numbers that are forecast of a node."""
+        return output_columns(self.case, self.channels)
+
+    @property
+    def targets(self) -> int:
+        """Numbers that come next of a node."""
         return self.case.horizon * self.channels
 
     @property
@@ -107,7 +112,8 @@ class ForecastTraining:
         """Bytes of a rank by term, while it trains."""
         rows, case, w = int(self.layout.rows[rank]), self.case, self.parameters
         windows = min(case.batch, max(self.windows("train"), 1))
-        columns = case.window * (self.f + 1) + 2 * self.linear + 5 * self.outputs
+        columns = case.window * (self.f + 1) + 2 * self.linear + 5 * self.targets
+        columns += 4 * (self.outputs - self.targets) + (self.gnn.members - 1) * self.outputs
         columns += self.network.floats(case.window)
         width = 4 * windows * self.gnn.hidden
         out = {"base": base_bytes, **at_rest(self.layout, rank)}
@@ -118,7 +124,8 @@ class ForecastTraining:
         out["gradients"] = 4 * w * (9 + 3 * self.roots[rank] + int(self.layout.blocks[rank]))
         if self.coverage:
             judged = max(self.windows("val"), self.windows("test"))
-            out["intervals"] = 12 * rows * judged * self.outputs
+            scores = 3 if case.quantiles else 1
+            out["intervals"] = 12 * rows * judged * scores * self.targets
         return out
 
     def step(self, rank: int) -> list[Term]:
@@ -163,7 +170,7 @@ class _Step(Share):
         of, h = self.of, self.of.gnn.hidden
         self.part = "windows"
         self.passes("windows", self.rows * (of.case.window * (of.f + 1) + 2 * of.linear), "take")
-        self.add("base", "wide dense", self.rows, of.linear, of.outputs, 4 * of.linear * of.outputs)
+        self.add("base", "wide dense", self.rows, of.linear, of.targets, 4 * of.linear * of.targets)
         self.part = "head"
         self.learned("head", h, of.outputs, back=True)
 

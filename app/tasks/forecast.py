@@ -1,6 +1,7 @@
 """Forecasts of series on a graph: read, learn on windows, judge, forecast what comes next, write."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,11 @@ from msgspec import structs
 
 from app.comm.guard import check_same, digest, digest_text, raise_together
 from app.errors import GraphError
-from app.gnn.archive import replaced
+from app.gnn.archive import arrays_of, replaced
 from app.gnn.forecast.forecaster import Forecaster
 from app.gnn.forecast.saved import SavedForecaster, load_forecaster
 from app.gnn.forecast.series import FARTHEST, PARTS, Parts, SeriesScale
-from app.gnn.forecast.training import fit_forecaster
+from app.gnn.forecast.training import fit_forecaster, steps_of
 from app.gnn.training import Fit
 from app.memory.room import resident_bytes
 from app.partition.ids import ids_everywhere
@@ -21,6 +22,7 @@ from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.forecast_inputs import check_weights, holes_of, read_series, whole_where_small
 from app.tasks.forecast_told import Forecasted, recorder, result, say_scores, write
+from app.tasks.levels.members import Learner, train_members
 from app.text import printable
 
 SHOWN_NODES, SHOWN_STEPS = 4, 6  # of a plot: nodes, and windows of steps before the end
@@ -65,15 +67,27 @@ def learn_forecasts(
     context, loaded, S_own = whole_where_small(context, loaded, S_own, masks)
     with context.each_by_itself("setting up the network"):
         forecaster, nodes = _set_up(context, loaded, S_own, saved, masks)
-    with context.log.phase("train"):
-        record = recorder(context)
-        fit = fit_forecaster(forecaster, record, case.run.check_every, context.keeper, context.alike)
+    fits = train_members(context, _learner(context, forecaster, saved))
     with context.each_by_itself("evaluating the network"):
-        done = _told(context, loaded, forecaster, nodes, fit, S_own)
+        done = _told(context, loaded, forecaster, nodes, fits, S_own)
     if context.alike is not None and case.run.check_every:
         both = digest_text({"weights": done.digest, "forecasts": digest({"next": done.next})})
         check_same(context.alike, both, "weights and forecasts after the training")
     return done
+
+
+def _learner(context: Context, forecaster: Forecaster, saved: SavedForecaster | None) -> Learner:
+    """A forecaster whose members begin from seeds that follow each other, or from saved weights."""
+    gnn, case = forecaster.gnn, forecaster.case
+
+    def begin(number: int) -> None:
+        forecaster.begin(context.case.seed + number)
+        if saved is not None:
+            forecaster.params.set(saved.members[number])
+
+    batches = steps_of(case.batch, case.steps, len(forecaster.known_ends("train")))
+    train = partial(fit_forecaster, forecaster)
+    return Learner(gnn.members, gnn.epochs * batches, begin, partial(recorder, context), train)
 
 
 def _with_tables(context: Context, saved: SavedForecaster) -> Context:
@@ -196,16 +210,27 @@ def _of_all(forecaster: Forecaster, own: np.ndarray) -> np.ndarray:
 
 
 def _told(
-    context: Context, loaded: Loaded, forecaster: Forecaster, nodes: str, fit: Fit, S_own: np.ndarray
+    context: Context,
+    loaded: Loaded,
+    forecaster: Forecaster,
+    nodes: str,
+    fits: list[Fit],
+    S_own: np.ndarray,
 ) -> Forecasted:
     """What is made of the trained weights, and said of them. Ranks: all call."""
     case, group, block = context.case, context.group, forecaster.block
+    weights = [each.weights for each in fits]
+    if len(weights) > 1:
+        forecaster.join(weights)
     with context.log.phase("evaluate"):
-        test = forecaster.judge("test", case.gnn.baselines)
-        val = forecaster.judge("val", plain=False)
-        half, held = forecaster.intervals(case.output.coverage) if case.output.coverage else (None, None)
+        test = forecaster.judged("test", case.gnn.baselines)
+        val = forecaster.judged("val", plain=False)
+        found = forecaster.conformal(case.output.coverage) if case.output.coverage else None
         ahead = _of_all(forecaster, forecaster.next())
-        half = None if half is None else _of_all(forecaster, half)
+        levels, members = (_of_all(forecaster, each) for each in forecaster.next_each())
+        if found is not None:
+            low, high = (_of_all(forecaster, each) for each in (found.low, found.high))
+            found = replace(found, low=low, high=high)
     shown = min(SHOWN_STEPS * case.forecast.horizon + case.forecast.window, S_own.shape[1])
     first = min(SHOWN_NODES, loaded.graph.n)
     own = max(min(first - block.lo, block.n_real), 0)
@@ -213,8 +238,10 @@ def _told(
         max(min(first - int(lo), int(n)), 0) for lo, n in zip(block.rows.offsets, block.rows.row_counts())
     ]
     tail = group.gather_host(np.ascontiguousarray(S_own[:own, -shown:]), counts)
+    first, *others = fits
     done = Forecasted(
-        context, loaded, forecaster, nodes, fit, test, val, ahead, half, held, tail, digest(fit.weights)
-    )
+        context, loaded, forecaster, nodes, first, test, val, ahead, levels, members, found, tail,
+        digest(arrays_of(weights)), tuple(others),
+    )  # fmt: skip
     say_scores(done)
     return done

@@ -83,7 +83,7 @@ class Windows:
 
     @property
     def outputs(self) -> int:
-        """Numbers that are forecast of a node: channel by channel of each step."""
+        """Numbers that come next of a node: channel by channel of each step."""
         return self.case.horizon * self.channels
 
     def known_in(self, ends: np.ndarray) -> int:
@@ -163,6 +163,11 @@ class Windows:
 def season_before(ends: np.ndarray, h: int, period: int) -> np.ndarray:
     """[B] the last known step that is whole periods before step `ends + h`."""
     return ends + h - period * (-(-h // period))
+
+
+def output_columns(case: ForecastCase, channels: int) -> int:
+    """Columns that a network forecasts: those of each quantile side by side."""
+    return max(len(case.quantiles), 1) * case.horizon * channels
 
 
 def input_columns(case: ForecastCase, channels: int, walks: int, masks: bool) -> int:

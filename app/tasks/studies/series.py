@@ -7,11 +7,11 @@ import numpy as np
 
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError, NumericsError
-from app.gnn.forecast.errors import Errors
 from app.gnn.forecast.forecaster import NETWORK, Forecaster, drawn_forecaster
 from app.gnn.forecast.series import Parts
 from app.gnn.forecast.training import fit_forecaster
 from app.gnn.training import Fit
+from app.gnn.watch import WORDS
 from app.model.fits import refuse_needs
 from app.model.forecast_plan import need_of, training_of
 from app.partition.load import Loaded
@@ -20,9 +20,9 @@ from app.tasks.forecast_inputs import check_weights, holes_of
 from app.tasks.studies.trials import Trial
 from app.tasks.studies.tuned import Record, failed, unjudged
 
-# By forecast.loss, the errors that it makes small: by them, in the units of the data, forecasts are compared.
+# By forecast.loss, the errors that it makes small: by them, in the units of the data, forecasts are compared;
+# with quantiles by the ranked probability score.
 MEASURES = {"absolute": "mae", "squared": "rmse"}
-WORDS = {"mae": "mean absolute error", "rmse": "root mean squared error"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class SeriesTuned:
     @property
     def measure(self) -> str:
         """The errors that the loss of the case is of."""
-        return MEASURES[self.context.case.forecast.loss]
+        case = self.context.case.forecast
+        return "crps" if case.quantiles else MEASURES[case.loss]
 
     @property
     def watch(self) -> str:
@@ -119,5 +120,7 @@ def trained(context: Context, forecaster: Forecaster, record: Any = lambda row: 
 
 def value_of(forecaster: Forecaster, part: str, measure: str) -> float | None:
     """Errors of the network on the windows of a part of time, None of none. Ranks: all call."""
-    errors: Errors | None = forecaster.judge(part, plain=False).get(NETWORK)
-    return None if errors is None else errors.told()[measure]
+    found = forecaster.judged(part, plain=False)
+    if NETWORK not in found.errors:
+        return None
+    return (found.quantiles if measure == "crps" else found.errors[NETWORK]).told()[measure]

@@ -28,6 +28,7 @@ from app.tasks.studies.series import begun, trained
 Row = dict[str, Any]
 ABOUT = ("dataset", "seed", "fold", "origin", "train_windows", "val_windows", "test_windows", "epochs",
          "best_epoch")  # fmt: skip
+OF_NETWORK = ("coverage", "width", "crps")  # of intervals, and of quantiles
 KEPT = ("mae", "rmse", "skill", "mae_by_step", "rmse_by_step")  # of a rule, by origin
 
 
@@ -96,12 +97,16 @@ def origin_row(context: Context, loaded: Loaded, S_own: np.ndarray, origin: Orig
     case, known = context.case, origin.at - origin.begin
     forecaster = begun(context, loaded, origin.of(S_own), seed, origin.parts, known)
     fit = trained(context, forecaster)
-    test = forecaster.judge("test", case.gnn.baselines)
+    judged = forecaster.judged("test", case.gnn.baselines)
+    test = judged.errors
     rules = {rule: _told(each, test.get(LAST)) for rule, each in test.items()}
     count = {f"{part}_windows": len(origin.parts.ends(part)) for part in ("train", "val", "test")}
-    row = {"origin": origin.at} | count | {"epochs": fit.epochs, "best_epoch": fit.best_epoch}
+    row: Row = {"origin": origin.at} | count | {"epochs": fit.epochs, "best_epoch": fit.best_epoch}
     if case.output.coverage:
-        row["coverage"] = forecaster.intervals(case.output.coverage)[1]
+        held = forecaster.conformal(case.output.coverage).held
+        row |= {"coverage": held.share, "width": held.width}
+    if judged.quantiles is not None:
+        row["crps"] = judged.quantiles.told()["crps"]
     return row | {"rules": rules, "weights": digest(fit.weights)}
 
 
@@ -112,7 +117,7 @@ def _told(errors: Errors, last: Errors | None) -> Row:
 
 def summary_of(rows: list[Row]) -> dict[str, Row]:
     """By rule NAME_mean and NAME_std over origins, of errors (by step, too) and skill; of the network
-    `coverage`, too.
+    those of OF_NETWORK, too.
 
     An origin's errors are means over seeds; one without a value known in its test windows counts for none
     """
@@ -123,9 +128,8 @@ def summary_of(rows: list[Row]) -> dict[str, Row]:
         for key in KEPT:
             values = [_mean([row["rules"][rule][key] for row in some]) for some in by_fold]
             found[rule] |= _both(key, values)
-    if "coverage" in rows[0]:
-        values = [_mean([row["coverage"] for row in some]) for some in by_fold]
-        found[NETWORK] |= _both("coverage", values)
+    for key in (key for key in OF_NETWORK if key in rows[0]):
+        found[NETWORK] |= _both(key, [_mean([row[key] for row in some]) for some in by_fold])
     return found
 
 
@@ -182,7 +186,10 @@ def say_origins(context: Context, name: str, summary: dict[str, Row]) -> None:
     log.table([head, *lines])
     if "coverage_mean" in summary[NETWORK]:
         asked, held = context.case.output.coverage, with_deviation(summary[NETWORK], "coverage")
-        log.info("intervals for %g held %s of the test values", asked, held)
+        wide = with_deviation(summary[NETWORK], "width")
+        log.info("intervals for %g held %s of the test values, %s wide", asked, held, wide)
+    if "crps_mean" in summary[NETWORK]:
+        log.info("CRPS by the quantiles: %s", with_deviation(summary[NETWORK], "crps"))
 
 
 def with_deviation(row: Row, key: str, at: int | None = None) -> str:
@@ -202,24 +209,17 @@ def _write(context: Context, rows: list[Row]) -> None:
         return
     horizon = len(rows[0]["rules"][NETWORK]["mae_by_step"])
     steps = [f"{key}_{h}" for key in ("mae", "rmse") for h in range(1, horizon + 1)]
-    columns = (
-        *ABOUT,
-        "rule",
-        "mae",
-        "rmse",
-        "skill",
-        *(["coverage"] if "coverage" in rows[0] else []),
-        *steps,
-    )
+    held = [key for key in OF_NETWORK if key in rows[0]]
+    columns = (*ABOUT, "rule", "mae", "rmse", "skill", *held, *steps)
     lines = []
     for row in rows:
         about = {key: row[key] for key in ABOUT}
         for rule, each in row["rules"].items():
             by_step = {f"{key}_{h + 1}": x for key in ("mae", "rmse")
                        for h, x in enumerate(each[f"{key}_by_step"])}  # fmt: skip
-            held = {"coverage": row.get("coverage")} if rule == NETWORK else {}
+            own = {key: row[key] for key in held} if rule == NETWORK else {}
             told = {key: each[key] for key in ("mae", "rmse", "skill")}
-            lines.append(about | {"rule": rule} | told | by_step | held)
+            lines.append(about | {"rule": rule} | told | by_step | own)
     context.folder.write_csv("folds.csv", columns, lines)
 
 
