@@ -133,10 +133,12 @@ def _our_steps(found: Forecaster, batch: object, ends: np.ndarray, optimiser: Ad
 
 
 def quality(seeds: int, epochs: int) -> None:
-    """Mean absolute errors on the test windows, means over seeds, by rule and step of the horizon."""
+    """Mean absolute errors on the test windows by rule and step of the horizon, means over seeds and sample
+    deviations; then what intervals and quantiles of the faster network are worth."""
     print(f"noise floor of the next step: MAE {floor_of(NOISE)['mae']:.4f}")
     for name, (draw, period) in GRAPHS.items():
         table: dict[str, list[list[float]]] = {}
+        spread: dict[str, list[list[float]]] = {}
         for seed in range(1, seeds + 1):
             for model in ("recurrent", "temporal"):
                 asked = {
@@ -149,10 +151,39 @@ def quality(seeds: int, epochs: int) -> None:
                     maes = errors.by_step[0]
                     row = [errors.whole[0], maes[0], maes[2], maes[5], errors.whole[1]]
                     table.setdefault(called, []).append(row)
+            for called, row in _intervals(draw(seed), epochs, period, seed).items():
+                spread.setdefault(called, []).append(row)
         print(f"\n{name}\n| | MAE | step 1 | step 3 | step 6 | RMSE |\n|---|---|---|---|---|---|")
         for rule, rows in table.items():
-            shown = " | ".join(f"{each:.4f}" for each in np.mean(rows, axis=0))
-            print(f"| {rule} | {shown} |", flush=True)
+            print(f"| {rule} | {_means(rows)} |", flush=True)
+        print("\n| intervals for 0.9 | held | mean width | CRPS |\n|---|---|---|---|")
+        for called, rows in spread.items():
+            print(f"| {called} | {_means(rows)} |", flush=True)
+
+
+def _means(rows: list[list[float]]) -> str:
+    """Means over seeds and, of several, sample deviations, column by column."""
+    means = np.mean(rows, axis=0)
+    apart = np.std(rows, axis=0, ddof=1) if len(rows) > 1 else np.zeros(len(means))
+    several = len(rows) > 1
+    return " | ".join(f"{m:.4f}" + (f" ({d:.4f})" if several else "") for m, d in zip(means, apart))
+
+
+def _intervals(graph: nx.Graph, epochs: int, period: int, seed: int) -> dict[str, list[float]]:
+    """Share of the test values in intervals for 0.9, mean width, CRPS of what they are made of, by kind."""
+    asked = {
+        "forecast.model": "temporal", "forecast.horizon": 6, "gnn.epochs": epochs, "gnn.patience": 4,
+        "forecast.quantiles": [0.05, 0.25, 0.5, 0.75, 0.95],
+    }  # fmt: skip
+    found = forecaster_of(graph, asked, 1000, period, seed)
+    fit_forecaster(found)
+    judged, made = found.judged("test"), found.conformal(0.9)
+    mae, crps = judged.errors["network"].whole[0], judged.quantiles.told()["crps"]
+    kinds = {
+        "of one width": (made.constant, mae), "quantiles": (made.raw, crps),
+        "conformalised quantiles": (made.held, crps),
+    }  # fmt: skip
+    return {called: [held.share, held.width, score] for called, (held, score) in kinds.items()}
 
 
 def main() -> None:
