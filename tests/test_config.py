@@ -862,7 +862,7 @@ def cases(draw):
     if data["gnn"]["level"] == "embed" and data["gnn"]["model"] != "rgcn":
         data["output"]["explain"] = 0
     told_of_one = any(data["output"].get(key) for key in ("embeddings", "importance"))
-    if data["run"]["task"] == "study" or told_of_one or not labelled:
+    if data["run"]["task"] == "study" or told_of_one or not (labelled or of_series):
         data["gnn"]["members"] = 1
     data["smooth"] = {}
     task, gnn = (data["run"]["task"], data["study"]["kind"]), data["gnn"]
@@ -883,6 +883,12 @@ def forecasts(draw, data, series):
     data["gnn"] = {key: x if key in read else getattr(gnn, key) for key, x in data["gnn"].items()}
     if series["model"] != "temporal":
         data["gnn"]["depth"] = gnn.depth
+    levels = draw(st.sampled_from([[], [0.5], [0.1, 0.5, 0.9]]))
+    data["forecast"] |= {"quantiles": levels, "calendar": draw(st.sampled_from([[], [7], [9, 168]]))}
+    if levels:
+        data["forecast"]["loss"] = "absolute"
+    if series["period"] in data["forecast"]["calendar"]:
+        data["forecast"]["period"] = 0
     if series["base"] == "last" and (data["run"]["task"] == "study" or not data["gnn"]["baselines"]):
         data["forecast"]["ridge"] = 1e-3
     read = READ_BY_FORECASTS["output"]

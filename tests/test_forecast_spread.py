@@ -216,6 +216,7 @@ def test_the_nearest_quantiles_make_intervals_and_one_makes_those_of_one_width()
         ({"forecast.quantiles": [0.9, 0.5]}, r"ascending shares with 0\.5 among them"),
         ({"forecast.quantiles": [0.5, 1.0]}, r"forecast\.quantiles"),
         ({"forecast.quantiles": [0.5], "forecast.loss": "squared"}, r"forecast\.loss: is not read beside"),
+        ({"forecast.period": 6, "forecast.calendar": [4, 6]}, r"forecast\.calendar: each once, and without"),
         (
             {"forecast.base": "last", "gnn.baselines": False, "forecast.ridge": 1.0},
             r"forecast\.ridge: is not",
@@ -227,6 +228,27 @@ def test_quantiles_and_keys_that_do_not_fit_are_refused(settings, said):
         forecast(drawn_graph(), drawn(), settings=settings)
     build({"run.task": "classify", "gnn.level": "forecast", "forecast.base": "last", "forecast.ridge": 1.0,
            "graph.generator": "ba", "graph.nodes": 9, "graph.series": "diffusion"})  # fmt: skip
+
+
+@alone
+def test_sine_and_cosine_of_the_calendar_are_read():
+    of = forecaster_on(one_rank(), {"forecast.period": 6, "forecast.calendar": [4, 9]})
+    ends, f = of.windows.parts.ends("train")[:3], of.windows.f
+    batch = of.windows.batch(ends)
+    assert batch.inputs.shape == (4, of.n_own * 3, f + 1)
+    for back in (0, 3):
+        angles = 2 * np.pi * (ends[:, None] - back) / np.array([6, 4, 9])
+        wanted = np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(3, 6)
+        read = np.array(batch.inputs[3 - back])[: NODES * 3, f - 6 : f].reshape(NODES, 3, 6)
+        assert read == pytest.approx(np.broadcast_to(wanted, read.shape), abs=2e-6)
+    rows = np.array(batch.linear)[: NODES * 3].reshape(NODES, 3, -1)
+    assert rows[0, :, of.windows.own_columns - 6 : of.windows.own_columns] == pytest.approx(
+        np.array(batch.inputs[3])[:3, f - 6 : f]
+    )
+    more = FEW | {"forecast.calendar": [5]}
+    found = forecast(drawn_graph(), drawn(), horizon=2, settings=more)
+    assert found.model.forecast.calendar == [5]
+    assert np.array_equal(forecast(drawn_graph(), drawn(), weights=found).predicted, found.predicted)
 
 
 @alone

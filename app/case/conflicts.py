@@ -729,6 +729,10 @@ def _forecasts(case: Case) -> Iterator[Mistake]:
         yield ("gnn", "depth"), 'is read by forecast.model = "temporal"; leave it out'
     yield from _unread_ridge(case)
     yield from _quantiles(case)
+    twice = len(set(forecast.calendar)) < len(forecast.calendar) or forecast.period in forecast.calendar
+    if twice:
+        right = "each once, and without forecast.period, would be right"
+        yield ("forecast", "calendar"), f"{right}, got {show(forecast.calendar)}"
     if task == "study":
         yield from _study_of_series(case)
 

@@ -65,6 +65,14 @@ class ForecastCase(Table, frozen=True):
             "regressions, and a plain rule of its own; 0: none"
         ),
     ] = 0
+    calendar: Annotated[
+        list[Annotated[int, Meta(ge=2)]],
+        Meta(max_length=16),
+        about(
+            "further periods, in steps of time, as 168 of hours: their sine and cosine are read by the "
+            "network and by regressions"
+        ),
+    ] = field(default_factory=list)
     train: Annotated[Share, about("share of the steps of time to learn from, the first ones")] = 0.7
     val: Annotated[Share, about("share after these, by which weights are chosen")] = 0.1
     test: Annotated[Share, about("share after these, which tells how good forecasts are")] = 0.2

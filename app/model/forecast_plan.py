@@ -28,6 +28,8 @@ from app.gnn.forecast.forecaster import network_of
 from app.gnn.forecast.series import Parts
 from app.gnn.forecast.training import steps_of
 from app.gnn.forecast.windows import input_columns, linear_columns, output_columns
+from app.graphs.formats.source import Limits
+from app.graphs.series import shape_of_series
 from app.model.counts import classified_counts
 from app.model.defaults import DEFAULTS
 from app.model.gnn import OPTIMISER, Share, traffic
@@ -41,7 +43,7 @@ from app.model.whole import decided_by_case, is_small, said_whole
 GATE_PASSES = (
     40  # passes over a column that the gates of a step take, forward and back: exponentials are long
 )
-UNKNOWN_STEPS = 1000  # of files whose series have not been read
+UNKNOWN_STEPS = 1000  # of text files, whose series have not been read
 ARRAYS = 3  # of series beside the random walks
 
 
@@ -225,16 +227,18 @@ def need_of(case: Case, training: ForecastTraining) -> Need:
     return Need(case.run.name, training.held(training.layout.heaviest, DEFAULTS.base_bytes))
 
 
-def _steps_of(case: Case) -> int:
-    """Steps of time, as far as they are known before reading."""
-    return case.graph.series_steps if case.graph.generator else UNKNOWN_STEPS
+def _sizes_of(case: Case) -> tuple[int, int] | None:
+    """Steps of time and channels, where they are known before reading: of drawn series, and of arrays."""
+    if case.graph.generator:
+        return case.graph.series_steps, 1
+    return shape_of_series(case.graph.series, Limits(int(case.memory.max_decompressed_gb * 1e9)))
 
 
 def forecast_needs(case: Case, ranks: int) -> Iterator[Need]:
     """What a rank holds of drawn series, whose counts are known before."""
     nodes, entries = classified_counts(case)
     if nodes and entries and case.graph.generator:
-        yield need_of(case, training_of(case, case.run.name, nodes, entries, _steps_of(case), ranks))
+        yield need_of(case, training_of(case, case.run.name, nodes, entries, case.graph.series_steps, ranks))
 
 
 def forecast_plan_lines(case: Case, ranks: int, rates: Rates) -> Iterator[str]:
@@ -243,14 +247,17 @@ def forecast_plan_lines(case: Case, ranks: int, rates: Rates) -> Iterator[str]:
     if not nodes or not entries:
         yield "sizes are known once the graph is read"
         return
-    make = lambda count: training_of(case, case.run.name, nodes, entries, _steps_of(case), count)  # noqa: E731
+    known = _sizes_of(case)
+    steps, channels = known or (UNKNOWN_STEPS, 1)
+    make = lambda count: training_of(case, case.run.name, nodes, entries, steps, count, channels)  # noqa: E731
     training = make(ranks)
     if learns_whole(case, training, make(1), crowded=False):
         training = make(1)
         yield said_whole(case)
     layout, rank = training.layout, training.layout.heaviest
-    if case.graph.generator:
+    if known:
         Parts.of(case.forecast, training.steps).check(layout.name, training.steps, bool(case.gnn.epochs))
+        yield f"series of {steps} steps of time, {channels} channel{'s' * (channels > 1)}"
     else:
         yield f"the file of series is not read here: {UNKNOWN_STEPS} steps of time of one channel are assumed"
     held = training.held(rank, rates.calibration.base_bytes)

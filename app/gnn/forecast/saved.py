@@ -15,7 +15,7 @@ from app.gnn.forecast.series import SeriesScale
 from app.gnn.forecast.windows import input_columns, linear_columns, output_columns
 
 KIND = "forecast"
-OF_FORECAST = ("model", "window", "horizon", "hops", "quantiles", "normalise", "base", "period")
+OF_FORECAST = ("model", "window", "horizon", "hops", "quantiles", "normalise", "base", "period", "calendar")
 OF_GNN = ("hidden", "depth", "edge_weights", "members")
 BASE, MEAN, DEVIATION = "base.W", "scale.mean", "scale.deviation"
 
