@@ -1,5 +1,6 @@
 """How certain forecasts are: several networks together, quantiles, intervals by both."""
 
+import networkx as nx
 import numpy as np
 import pytest
 from mpi4py import MPI
@@ -193,6 +194,20 @@ def test_quantiles_have_the_same_bits_on_any_ranks_and_devices():
     for other, rest in others:
         assert all(np.array_equal(weights[name], other[name]) for name in weights)
         assert rest == told
+
+
+def test_ranks_without_nodes_have_the_same_quantiles_and_origins():
+    series, graph = drawn(holes=0.02)[:, :3], nx.path_graph(3)
+    asked = FEW | ASKED | {"gnn.epochs": 1}
+    split = asked | {"parallel.spatial": MPI.COMM_WORLD.size}
+    told = []
+    for comm, settings in ((MPI.COMM_SELF, asked), (None, split)):
+        more = {"horizon": 2, "window": 4, "comm": comm}
+        found = forecast(graph, series, settings=settings | {"gnn.members": 2}, **more)
+        origins = forecast(graph, series, folds=2, settings=settings, **more)
+        told.append((found.digest, found.scores, found.held.held.told(), found.held.raw.told(),
+                     found.held.constant.told(), origins.digest, origins.folds))  # fmt: skip
+    assert told[0] == told[1]
 
 
 @alone

@@ -163,20 +163,16 @@ class QuantileSums:
 
     def over_nodes(self, group: Group, n_real: int) -> QuantileErrors:
         """The same bits on any number of ranks. Ranks: all call."""
-        parts = [each[:n_real].reshape(n_real, -1) for each in (self._losses, self._below, self._count)]
-        rows = np.concatenate(parts, axis=1) if n_real else np.zeros((0, self._width))
-        totals = sum_exactly(group, lambda: [rows], self._width)
-        cuts = np.cumsum([len(self.levels) * self.shape[0] * self.shape[1], len(self.levels)])
-        losses, below, count = np.split(totals, cuts)
+        of_step, levels = self.shape[0] * self.shape[1], len(self.levels)
+        widths = levels * of_step, levels, of_step
+        sums = self._losses, self._below, self._count
+        rows = np.concatenate([x[:n_real].reshape(n_real, w) for x, w in zip(sums, widths)], axis=1)
+        totals = sum_exactly(group, lambda: [rows], sum(widths))
+        losses, below, count = np.split(totals, np.cumsum(widths[:2]))
         count = count.reshape(self.shape)
         pinball = _mean(losses.reshape(len(self.levels), *self.shape), count)
         share = _mean(below, np.full(len(self.levels), count.sum()))
         return QuantileErrors(self.levels, pinball, share, count.astype(np.int64))
-
-    @property
-    def _width(self) -> int:
-        of_step = self.shape[0] * self.shape[1]
-        return len(self.levels) * (of_step + 1) + of_step
 
 
 def skill(errors: Errors, reference: Errors) -> float | None:
