@@ -31,7 +31,7 @@ from app.device import HostDevice
 from app.gnn.forecast.drawn import drawn_series, floor_of
 from app.gnn.forecast.forecaster import Forecaster
 from app.gnn.forecast.hops import Hops
-from app.gnn.forecast.intervals import bound_of
+from app.gnn.forecast.intervals import bound_of, conformal
 from app.gnn.forecast.series import SeriesScale
 from app.gnn.forecast.training import fit_forecaster
 from app.gnn.optim import Adam
@@ -188,7 +188,7 @@ def _intervals(graph: nx.Graph, epochs: int, period: int, seed: int) -> dict[str
     }  # fmt: skip
     found = forecaster_of(graph, asked, 1000, period, seed)
     fit_forecaster(found)
-    judged, made = found.judged("test"), found.conformal(0.9)
+    judged, made = found.judged("test"), conformal(found, 0.9)
     mae, crps = judged.errors["network"].whole[0], judged.quantiles.told()["crps"]
     kinds = {
         "of one width": (made.constant, mae), "quantiles": (made.raw, crps),
@@ -209,7 +209,7 @@ def hours(seeds: int, epochs: int) -> None:
         graph = nx.barabasi_albert_graph(300, 3, seed=seed)
         found = forecaster_of(graph, asked, 1000, period, seed, by_hour=True)
         fit_forecaster(found)
-        val, test = (found._scored(part, 0.9) for part in ("val", "test"))
+        val, test = (found.scored(part, 0.9) for part in ("val", "test"))
         ends = found.windows.parts.ends("test")
         hour = (ends[:, None] + np.arange(1, found.case.horizon + 1)) % period
         noisy = np.abs(hour - period // 2) <= 3

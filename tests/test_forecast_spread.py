@@ -12,7 +12,7 @@ from app.case.file import build
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError
-from app.gnn.forecast.intervals import bound_of, pair_of
+from app.gnn.forecast.intervals import bound_of, conformal, pair_of
 from app.gnn.forecast.saved import load_forecaster
 from app.gnn.forecast.training import fit_forecaster
 
@@ -138,7 +138,7 @@ def test_scores_and_intervals_are_those_of_dense_arrays():
         place = int(np.ceil(0.75 * (len(errors) + 1)))
         bound[i, h] = errors[place - 1] if place <= len(errors) else np.inf
     finite = np.isfinite(bound)
-    intervals = of.conformal(0.75)
+    intervals = conformal(of, 0.75)
     test = score("test")
     held = np.nan_to_num(test <= bound[:, None], nan=0)[known].mean()
     assert intervals.held.share == pytest.approx(held)
@@ -180,7 +180,7 @@ def test_quantiles_have_the_same_bits_on_any_ranks_and_devices():
         of = forecaster_on(group, ASKED | {"gnn.epochs": 1}, series)
         fit = fit_forecaster(of)
         of.join([fit.weights, weights_of(of.params)])
-        judged, intervals = of.judged("test"), of.conformal(0.75)
+        judged, intervals = of.judged("test"), conformal(of, 0.75)
         told = [
             judged.quantiles.told(),
             judged.errors["network"].told(),

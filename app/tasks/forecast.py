@@ -11,6 +11,7 @@ from app.comm.guard import check_same, digest, digest_text, raise_together
 from app.errors import GraphError
 from app.gnn.archive import arrays_of, replaced
 from app.gnn.forecast.forecaster import Forecaster
+from app.gnn.forecast.intervals import conformal
 from app.gnn.forecast.saved import SavedForecaster, load_forecaster
 from app.gnn.forecast.series import FARTHEST, PARTS, Parts, SeriesScale
 from app.gnn.forecast.training import fit_forecaster, steps_of
@@ -225,7 +226,7 @@ def _told(
     with context.log.phase("evaluate"):
         test = forecaster.judged("test", case.gnn.baselines)
         val = forecaster.judged("val", plain=False)
-        found = forecaster.conformal(case.output.coverage) if case.output.coverage else None
+        found = conformal(forecaster, case.output.coverage) if case.output.coverage else None
         ahead = _of_all(forecaster, forecaster.next())
         levels, members = (_of_all(forecaster, each) for each in forecaster.next_each())
         if found is not None:

@@ -12,8 +12,9 @@ from app.gnn.archive import arrays_of
 from app.gnn.conformal import fewest_for
 from app.gnn.forecast.drawn import floor_of
 from app.gnn.forecast.errors import Judged, skill
-from app.gnn.forecast.forecaster import LAST, NETWORK, Forecaster
+from app.gnn.forecast.forecaster import NETWORK, Forecaster
 from app.gnn.forecast.intervals import Intervals
+from app.gnn.forecast.rules import LAST
 from app.gnn.forecast.saved import SavedForecaster, save_forecaster
 from app.gnn.forecast.series import PARTS
 from app.gnn.training import Fit

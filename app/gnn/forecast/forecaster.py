@@ -10,9 +10,10 @@ from app.case.gnn import GnnCase
 from app.comm.group import Group
 from app.gnn.forecast.errors import Errors, ErrorSums, Judged, QuantileSums
 from app.gnn.forecast.hops import Hops
-from app.gnn.forecast.intervals import Intervals, Scored, bound_of, held_by, pair_of, share_within
+from app.gnn.forecast.intervals import Scored, bound_of, pair_of, share_within
 from app.gnn.forecast.recurrent import Recurrent
 from app.gnn.forecast.regression import Regression, regress
+from app.gnn.forecast.rules import plain_of
 from app.gnn.forecast.series import PARTS, Parts, SeriesScale
 from app.gnn.forecast.steps import Steps
 from app.gnn.forecast.temporal import Temporal
@@ -21,7 +22,6 @@ from app.gnn.parameters import Parameters
 from app.sparse.rowblock import RowBlock
 
 Array = Any
-LAST, SEASON, MEAN, OWN, NEIGHBOURS = "last_value", "last_season", "mean", "linear", "linear_neighbours"
 NETWORK, MEDIAN = "network", 0.5
 
 
@@ -55,7 +55,7 @@ class Forecaster:
         self.block, self.scale, self.n_own = block, scale, block.n_own
         self.hops = Hops(group, block, case.hops, gnn.edge_weights)
         self.windows = Windows(group, case, S_own, scale, self.hops, block.n_real, masks, parts)
-        self._node_mean = SeriesScale.of(group, S_own, self.windows.parts.steps, True, block.n_real).mean
+        self.node_mean = SeriesScale.of(group, S_own, self.windows.parts.steps, True, block.n_real).mean
         windows = self.windows
         self.levels, self.members = list(case.quantiles), []
         outputs = output_columns(case, windows.channels)
@@ -244,28 +244,12 @@ class Forecaster:
                 sums.add(member_name(number), self._point(one), target, known)
             if self.levels:
                 below.add(ahead, target, known)
-            for rule, Z in self._plain_of(batch) if plain else ():
+            for rule, Z in plain_of(self, batch) if plain else ():
                 sums.add(rule, Z, target, known)
         found, n_real = sums.over_nodes(self.group, self.block.n_real), self.block.n_real
         named = [member_name(number) for number in range(len(self.members))]
         members = [found.pop(name) for name in named if name in found]
         return Judged(found, members, below.over_nodes(self.group, n_real) if self.levels else None)
-
-    def _plain_of(self, batch: Batch) -> list[tuple[str, np.ndarray]]:
-        """[n_own * B, H C] on the host, what plain rules forecast."""
-        get, last = self.device.get, np.array(self.device.get(batch.last))
-        found = [(LAST, last)]
-        if self.case.period:
-            found.append((SEASON, np.array(get(self.windows.season(batch.ends)))))
-        mean = self.scale.small(self._node_mean[:, None])[:, 0]  # [n_own, C]
-        rows = np.tile(mean, (1, self.case.horizon))
-        found.append((MEAN, np.repeat(rows, len(batch.ends), axis=0)))
-        if self.plain is not None:
-            for rule, W in ((OWN, self.plain.own), (NEIGHBOURS, self.plain.neighbours)):
-                if W is not None:
-                    Z = self.steps.dense([batch.linear], self.device.put(W))
-                    found.append((rule, np.array(get(Z)) + last))
-        return found
 
     # ---- intervals --------------------------------------------------------------------------------------
 
@@ -274,42 +258,19 @@ class Forecaster:
         data, infinite where the validation windows are too few; and the share of the test values that such
         intervals held, None of none (intervals.py). Ranks: all call.
         """
-        half = bound_of(self._scored("val").away, coverage)
-        return self._wide(half), share_within(self.group, self._scored("test").away, half)
+        half = bound_of(self.scored("val").away, coverage)
+        return self.wide(half), share_within(self.group, self.scored("test").away, half)
 
-    def conformal(self, coverage: float) -> Intervals:
-        """Intervals of the steps after the end, and what they are worth (intervals.py). Ranks: all call."""
-        deviation = self._deviation()
-        val, test = self._scored("val", coverage), self._scored("test", coverage)
-        half, none = bound_of(val.away, coverage), np.zeros((len(val.away), 1, *val.away.shape[2:]))
-        constant = held_by(self.group, test.away, half, none, deviation)
-        if not self.levels:
-            wide, ahead = self._wide(half), self.next()
-            return Intervals(ahead - wide, ahead + wide, constant)
-        bound = bound_of(val.outside, coverage)
-        held = held_by(self.group, test.outside, bound, test.apart, deviation)
-        raw = held_by(self.group, test.outside, np.zeros_like(bound), test.apart, deviation)
-        levels, wide = self.next_each()[0], self._wide(bound)
-        low, high = pair_of(self.levels, coverage)
-        low, high = levels[:, low] - wide, levels[:, high] + wide
-        middle = np.where(low > high, (low + high) / 2, 0)
-        low, high = (np.where(low > high, middle, each) for each in (low, high))
-        return Intervals(low, high, held, constant, raw)
+    def deviation(self) -> np.ndarray:
+        """[n_real or 1, C] float32 of the series."""
+        by_node = self.case.normalise == "node"
+        return self.scale.deviation[: self.block.n_real] if by_node else self.scale.deviation
 
-    def _deviation(self) -> np.ndarray:
-        """[n_real or 1, C] of the series."""
-        return (
-            self.scale.deviation[: self.block.n_real]
-            if len(self.scale.deviation) > 1
-            else self.scale.deviation
-        )
-
-    def _wide(self, bound: np.ndarray) -> np.ndarray:
+    def wide(self, bound: np.ndarray) -> np.ndarray:
         """[n_real, H, C] float64 in the units of the data."""
-        wide = self.scale.deviation.astype(np.float64)[:, None][: self.block.n_real]
-        return bound.astype(np.float64) * wide
+        return bound.astype(np.float64) * self.deviation().astype(np.float64)[:, None]
 
-    def _scored(self, part: str, coverage: float = 0.0) -> Scored:
+    def scored(self, part: str, coverage: float = 0.0) -> Scored:
         """The scores of the windows of a part of time; coverage: of the pair of quantiles, 0: without one.
         Ranks: all call."""
         ends, n_real = self.windows.parts.ends(part), self.block.n_real

@@ -14,13 +14,16 @@ Departs  An interval with no number in it, of quantiles that came too near, is t
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from app.comm.exact import sum_exactly
 from app.comm.group import Group
 from app.gnn.conformal import place_of
+
+if TYPE_CHECKING:
+    from app.gnn.forecast.forecaster import Forecaster
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,3 +125,23 @@ def held_by(
     total, values = sum_exactly(group, lambda: [rows], 2)
     unbound = bool(group.sum_integers(endless)[0])
     return Held(share_within(group, scores, bound), None if unbound or not values else float(total / values))
+
+
+def conformal(of: "Forecaster", coverage: float) -> Intervals:
+    """Intervals of the steps after the end of the series, and what they are worth. Ranks: all call."""
+    group, deviation = of.group, of.deviation()
+    val, test = of.scored("val", coverage), of.scored("test", coverage)
+    half, none = bound_of(val.away, coverage), np.zeros((len(val.away), 1, *val.away.shape[2:]))
+    constant = held_by(group, test.away, half, none, deviation)
+    if not of.levels:
+        wide, ahead = of.wide(half), of.next()
+        return Intervals(ahead - wide, ahead + wide, constant)
+    bound = bound_of(val.outside, coverage)
+    held = held_by(group, test.outside, bound, test.apart, deviation)
+    raw = held_by(group, test.outside, np.zeros_like(bound), test.apart, deviation)
+    levels, wide = of.next_each()[0], of.wide(bound)
+    low, high = pair_of(of.levels, coverage)
+    low, high = levels[:, low] - wide, levels[:, high] + wide
+    crossed = low > high
+    low[crossed] = high[crossed] = (low[crossed] + high[crossed]) / 2
+    return Intervals(low, high, held, constant, raw)

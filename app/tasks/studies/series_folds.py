@@ -14,8 +14,10 @@ import numpy as np
 
 from app.comm.guard import digest, digest_text, raise_together
 from app.gnn.forecast.errors import Errors, skill
-from app.gnn.forecast.forecaster import LAST, NETWORK
+from app.gnn.forecast.forecaster import NETWORK
+from app.gnn.forecast.intervals import conformal
 from app.gnn.forecast.origins import Origin, rolling_origins
+from app.gnn.forecast.rules import LAST
 from app.partition.load import Loaded
 from app.plots.charts import plot_lines
 from app.tasks.context import Context
@@ -103,7 +105,7 @@ def origin_row(context: Context, loaded: Loaded, S_own: np.ndarray, origin: Orig
     count = {f"{part}_windows": len(origin.parts.ends(part)) for part in ("train", "val", "test")}
     row: Row = {"origin": origin.at} | count | {"epochs": fit.epochs, "best_epoch": fit.best_epoch}
     if case.output.coverage:
-        held = forecaster.conformal(case.output.coverage).held
+        held = conformal(forecaster, case.output.coverage).held
         row |= {"coverage": held.share, "width": held.width}
     if judged.quantiles is not None:
         row["crps"] = judged.quantiles.told()["crps"]
