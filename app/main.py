@@ -274,7 +274,7 @@ def _task_of(case: Case) -> Any:
     """What runs a case."""
     if case.run.task == "classify" and is_relational(case):
         return TASKS["relations"]
-    if is_forecast(case):
+    if case.run.task == "classify" and is_forecast(case):
         return TASKS["forecast"]
     return TASKS[case.run.task]
 

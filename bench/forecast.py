@@ -2,10 +2,12 @@
 
     python bench/forecast.py steps --torch PYTHON [--pairs 9]     PYTHON: an interpreter that has torch
     python bench/forecast.py quality [--seeds 3] [--epochs 20]
+    python bench/forecast.py hours [--seeds 3] [--epochs 20]
 
 `steps`: the recurrent network on one batch of windows, by turns in two processes of one thread each, in
 processor seconds: what is measured is forward, loss, backward and Adam. Both begin with the same weights;
 their losses after the same number of steps are compared. PyTorch's side is bench/forecast_torch.py.
+`hours`: intervals of series whose noise changes with the hour, by the hour.
 """
 
 import argparse
@@ -29,14 +31,17 @@ from app.device import HostDevice
 from app.gnn.forecast.drawn import drawn_series, floor_of
 from app.gnn.forecast.forecaster import Forecaster
 from app.gnn.forecast.hops import Hops
+from app.gnn.forecast.intervals import bound_of, conformal
 from app.gnn.forecast.series import SeriesScale
 from app.gnn.forecast.training import fit_forecaster
 from app.gnn.optim import Adam
 from app.graphs.formats.memory import stream_of_object
 from app.partition.load import load_stream
+from app.rng import stream
 from app.sparse.rowblock import RowBlock
 
-RATE, STEPS, NOISE = 0.005, 2, 0.3
+RATE, STEPS, NOISE, HOURLY = 0.005, 2, 0.3, 1.5
+LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]
 # Nodes, edges that each new node brings, columns, hops, windows of a batch.
 SIZES = ((300, 3, 16, 2, 16), (2000, 4, 32, 2, 4), (2000, 4, 64, 1, 2))
 GRAPHS = {
@@ -46,8 +51,11 @@ GRAPHS = {
 }
 
 
-def forecaster_of(graph: nx.Graph, settings: dict, steps: int, period: int, seed: int) -> Forecaster:
-    """A network for series drawn on a graph, on one rank."""
+def forecaster_of(
+    graph: nx.Graph, settings: dict, steps: int, period: int, seed: int, by_hour: bool = False
+) -> Forecaster:
+    """A network for series drawn on a graph, on one rank; by_hour: with noise of the measurement that is
+    largest in the middle of a period, and none at its end."""
     group = Group(MPI.COMM_SELF, HostDevice())
     base = {
         "run.task": "classify",
@@ -60,6 +68,9 @@ def forecaster_of(graph: nx.Graph, settings: dict, steps: int, period: int, seed
     block = RowBlock(group, loaded.graph, loaded.rows)
     nodes = np.arange(graph.number_of_nodes())
     S = drawn_series(Hops(group, block, 1), nodes, block.n_own, steps, period, NOISE, seed)
+    if by_hour:
+        draws = stream(seed, "bench/hours").normal(size=(len(nodes), steps))
+        S[: len(nodes), :, 0] += HOURLY * np.sin(np.pi * (np.arange(steps) % period) / period) ** 4 * draws
     learned = int(case.forecast.train * steps + 1e-6)
     scale = SeriesScale.of(group, S, learned, True, block.n_real)
     return Forecaster(group, case.gnn, case.forecast, block, S, scale, False, case.seed)
@@ -133,10 +144,12 @@ def _our_steps(found: Forecaster, batch: object, ends: np.ndarray, optimiser: Ad
 
 
 def quality(seeds: int, epochs: int) -> None:
-    """Mean absolute errors on the test windows, means over seeds, by rule and step of the horizon."""
+    """Mean absolute errors on the test windows by rule and step of the horizon, means over seeds and sample
+    deviations; then what intervals and quantiles of the faster network are worth."""
     print(f"noise floor of the next step: MAE {floor_of(NOISE)['mae']:.4f}")
     for name, (draw, period) in GRAPHS.items():
         table: dict[str, list[list[float]]] = {}
+        spread: dict[str, list[list[float]]] = {}
         for seed in range(1, seeds + 1):
             for model in ("recurrent", "temporal"):
                 asked = {
@@ -149,22 +162,87 @@ def quality(seeds: int, epochs: int) -> None:
                     maes = errors.by_step[0]
                     row = [errors.whole[0], maes[0], maes[2], maes[5], errors.whole[1]]
                     table.setdefault(called, []).append(row)
+            for called, row in _intervals(draw(seed), epochs, period, seed).items():
+                spread.setdefault(called, []).append(row)
         print(f"\n{name}\n| | MAE | step 1 | step 3 | step 6 | RMSE |\n|---|---|---|---|---|---|")
         for rule, rows in table.items():
-            shown = " | ".join(f"{each:.4f}" for each in np.mean(rows, axis=0))
-            print(f"| {rule} | {shown} |", flush=True)
+            print(f"| {rule} | {_means(rows)} |", flush=True)
+        print("\n| intervals for 0.9 | held | mean width | CRPS |\n|---|---|---|---|")
+        for called, rows in spread.items():
+            print(f"| {called} | {_means(rows)} |", flush=True)
+
+
+def _means(rows: list[list[float]]) -> str:
+    """Means over seeds and, of several, sample deviations, column by column."""
+    means = np.mean(rows, axis=0)
+    apart = np.std(rows, axis=0, ddof=1) if len(rows) > 1 else np.zeros(len(means))
+    several = len(rows) > 1
+    return " | ".join(f"{m:.4f}" + (f" ({d:.4f})" if several else "") for m, d in zip(means, apart))
+
+
+def _intervals(graph: nx.Graph, epochs: int, period: int, seed: int) -> dict[str, list[float]]:
+    """Share of the test values in intervals for 0.9, mean width, CRPS of what they are made of, by kind."""
+    asked = {
+        "forecast.model": "temporal", "forecast.horizon": 6, "gnn.epochs": epochs, "gnn.patience": 4,
+        "forecast.quantiles": LEVELS,
+    }  # fmt: skip
+    found = forecaster_of(graph, asked, 1000, period, seed)
+    fit_forecaster(found)
+    judged, made = found.judged("test"), conformal(found, 0.9)
+    mae, crps = judged.errors["network"].whole[0], judged.quantiles.told()["crps"]
+    kinds = {
+        "of one width": (made.constant, mae), "quantiles": (made.raw, crps),
+        "conformalised quantiles": (made.held, crps),
+    }  # fmt: skip
+    return {called: [held.share, held.width, score] for called, (held, score) in kinds.items()}
+
+
+def hours(seeds: int, epochs: int) -> None:
+    """What intervals for 0.9 hold, and how wide they are, in quiet and in noisy hours; means over seeds."""
+    period = 24
+    asked = {
+        "forecast.model": "temporal", "forecast.horizon": 6, "gnn.epochs": epochs, "gnn.patience": 4,
+        "forecast.quantiles": LEVELS,
+    }  # fmt: skip
+    table: dict[str, list[list[float]]] = {}
+    for seed in range(1, seeds + 1):
+        graph = nx.barabasi_albert_graph(300, 3, seed=seed)
+        found = forecaster_of(graph, asked, 1000, period, seed, by_hour=True)
+        fit_forecaster(found)
+        val, test = (found.scored(part, 0.9) for part in ("val", "test"))
+        ends = found.windows.parts.ends("test")
+        hour = (ends[:, None] + np.arange(1, found.case.horizon + 1)) % period
+        noisy = np.abs(hour - period // 2) <= 3
+        deviation = found.scale.deviation[: len(test.away), None, None]
+        for called, scores, of, apart in (
+            ("of one width", test.away, val.away, np.zeros_like(test.away)),
+            ("conformalised quantiles", test.outside, val.outside, test.apart),
+        ):
+            bound = bound_of(of, 0.9)[:, None]
+            wide = np.maximum(apart + 2 * bound, 0) * deviation
+            row = []
+            for hours_ in (np.ones_like(noisy), noisy, (hour < 4) | (hour >= 20)):
+                row += [(scores <= bound)[:, hours_].mean(), wide[:, hours_].mean()]
+            table.setdefault(called, []).append(row)
+    print("| intervals for 0.9 | all: held | width | noisy hours: held | width | quiet hours: held | width |")
+    print("|---|---|---|---|---|---|---|")
+    for called, rows in table.items():
+        print(f"| {called} | {_means(rows)} |", flush=True)
 
 
 def main() -> None:
     """Tables on standard output."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", choices=("steps", "quality"))
+    parser.add_argument("what", choices=("steps", "quality", "hours"))
     parser.add_argument("--torch", default="")
     for name, usual in (("pairs", 9), ("seeds", 3), ("epochs", 20)):
         parser.add_argument(f"--{name}", type=int, default=usual)
     asked = parser.parse_args()
     if asked.what == "quality":
         quality(asked.seeds, asked.epochs)
+        return
+    if asked.what == "hours":
+        hours(asked.seeds, asked.epochs)
         return
     if not asked.torch:
         parser.error("steps: --torch names an interpreter that has torch")

@@ -838,8 +838,13 @@ def cases(draw):
         data["gnn"]["watch"] = draw(st.sampled_from([*usual, *rankings]))
         data["graph"] |= {"neighbours": "both", "labels": "", "splits": ""}
         data["output"]["probabilities"] = False
-    if data["gnn"]["level"] in ("embed", "forecast") and data["run"]["task"] == "study":
+    of_series = data["gnn"]["level"] == "forecast" and data["gnn"]["model"] != "rgcn" and learns
+    if data["run"]["task"] == "study" and not of_series and data["gnn"]["level"] in ("embed", "forecast"):
         data["gnn"]["level"] = "node"
+    if kind and of_series:
+        data["study"] |= {"datasets": [], "fold_validation": "next"}
+    if kind and not (of_series and kind == "folds"):
+        data["study"]["fold_training"] = "expanding"
     if data["gnn"]["level"] == "forecast" and learns and data["gnn"]["model"] != "rgcn":
         forecasts(draw, data, series)
     if data["gnn"]["level"] == "embed" and learns and data["gnn"]["model"] != "rgcn":
@@ -859,7 +864,7 @@ def cases(draw):
     if data["gnn"]["level"] == "embed" and data["gnn"]["model"] != "rgcn":
         data["output"]["explain"] = 0
     told_of_one = any(data["output"].get(key) for key in ("embeddings", "importance"))
-    if data["run"]["task"] == "study" or told_of_one or not labelled:
+    if data["run"]["task"] == "study" or told_of_one or not (labelled or of_series):
         data["gnn"]["members"] = 1
     data["smooth"] = {}
     task, gnn = (data["run"]["task"], data["study"]["kind"]), data["gnn"]
@@ -880,6 +885,14 @@ def forecasts(draw, data, series):
     data["gnn"] = {key: x if key in read else getattr(gnn, key) for key, x in data["gnn"].items()}
     if series["model"] != "temporal":
         data["gnn"]["depth"] = gnn.depth
+    levels = draw(st.sampled_from([[], [0.5], [0.1, 0.5, 0.9]]))
+    data["forecast"] |= {"quantiles": levels, "calendar": draw(st.sampled_from([[], [7], [9, 168]]))}
+    if levels:
+        data["forecast"]["loss"] = "absolute"
+    if series["period"] in data["forecast"]["calendar"]:
+        data["forecast"]["period"] = 0
+    if series["base"] == "last" and (data["run"]["task"] == "study" or not data["gnn"]["baselines"]):
+        data["forecast"]["ridge"] = 1e-3
     read = READ_BY_FORECASTS["output"]
     data["output"] = {key: x if key in read else getattr(output, key) for key, x in data["output"].items()}
     data["graph"] |= {key: getattr(graph, key) for key in OF_NODE_FILES}

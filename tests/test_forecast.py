@@ -121,16 +121,23 @@ def reference_loss(found, flat, ends, directed):
             H = H + np.maximum(hear(H) @ w[f"layer{layer}.W"] + w[f"layer{layer}.bias"], 0)
     base = get(batch.last) if found.base is None else get(batch.last) + get(batch.linear) @ found.base
     known = get(batch.known)
-    away = (H @ w["head.W"] + w["head.bias"] + base - get(batch.target)) * known
+    Z = H @ w["head.W"] + w["head.bias"]
+    if case.quantiles:
+        away = np.stack([Z[..., q * 4 : q * 4 + 4] for q in range(len(case.quantiles))])
+        away = (away + base - get(batch.target)) * known
+        levels = np.array(case.quantiles)[:, None, None, None]
+        return np.maximum((1 - levels) * away, -levels * away).sum() / known.sum() / len(levels)
+    away = (Z + base - get(batch.target)) * known
     return (np.abs(away) if case.loss == "absolute" else away**2).sum() / known.sum()
 
 
 CASES = [
     ({"forecast.loss": "squared"}, False),
-    ({"forecast.loss": "squared", "forecast.period": 6}, True),
+    ({"forecast.loss": "squared", "forecast.period": 6, "forecast.calendar": [4, 9]}, True),
     ({"forecast.model": "temporal", "forecast.loss": "squared", "forecast.base": "last"}, False),
     ({"forecast.model": "temporal", "gnn.depth": 1}, True),
     ({"forecast.hops": 0, "forecast.normalise": "channel"}, False),
+    ({"forecast.quantiles": [0.1, 0.5, 0.8]}, False),
 ]
 
 
@@ -389,6 +396,19 @@ def test_series_are_read_by_order_and_by_title(tmp_path):
     assert np.array_equal(found, [5, np.nan, 7, np.nan], equal_nan=True)
     (tmp_path / "e.tsv").write_text("t\t10\t3\t5\n0\t2\t0\t1\n")
     assert np.array_equal(read(tmp_path / "e.tsv", numbers)[:, :, 0], values[:1])
+    (tmp_path / "i.tsv").write_text(
+        "time\tann\tbob\tcy\n1, a\t\t1\t2\n2\t3\t\t\r\n\t\t\t\n# x\ty\n3\t1\t2\t3\n"
+    )
+    found = read(tmp_path / "i.tsv", names)[:, :, 0]
+    wanted = np.array([[np.nan, 1, 2], [3, np.nan, np.nan], [np.nan] * 3, [1, 2, 3]], dtype=np.float32)
+    assert np.array_equal(found, wanted, equal_nan=True)
+    (tmp_path / "j.tsv").write_text("ann\tbob\tcy\n\t1\t2\n\t\t\n4\t5\t6\t\n")
+    assert np.array_equal(
+        read(tmp_path / "j.tsv", names)[1:, :, 0], [[np.nan] * 3, [4, 5, 6]], equal_nan=True
+    )
+    (tmp_path / "k.tsv").write_text("ann\tbob\tcy\n\t1\t2\n4\t5\n")
+    with pytest.raises(GraphError, match=":3: found 2 fields"):
+        read(tmp_path / "k.tsv", names)
 
 
 @alone
@@ -513,6 +533,12 @@ def test_a_file_beside_a_graph_and_a_dry_run(tmp_path):
     assert code == 0
     assert "series 6.1 MB" in printed
     assert "671 windows to learn from, 42 training steps an epoch" in printed
+    np.save(tmp_path / "s.npy", np.zeros((77, 4, 2)))
+    more = f"graph.series={tmp_path / 's.npy'}", f"graph.path={tmp_path / 'g.mtx'}", "graph.generator=''"
+    (tmp_path / "g.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n4 4 2\n2 1\n4 3\n")
+    code, printed = run_job([*command, *more], limit_s=60)
+    assert code == 0, printed
+    assert "series of 77 steps of time, 2 channels" in printed
     code, printed = run_job([*command, "graph.series_steps=10"], limit_s=60)
     assert code == 2
     assert "has 10 steps of time; at least 24 would be right for a window" in printed

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,27 +14,27 @@ from msgspec import structs
 from app.api.classify import names_of_file
 from app.api.given import check_given, digest_of_arrays, refuse_data_keys, setting
 from app.api.graph import loaded_graph
-from app.api.learning import refuse_level
+from app.api.learning import Asked, refuse_level
+from app.api.tune import Tuning, tuned_by
 from app.case.file import merged
 from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.files import whole_file
 from app.gnn.forecast.errors import Errors
+from app.gnn.forecast.forecaster import NETWORK
+from app.gnn.forecast.intervals import Intervals
 from app.gnn.forecast.saved import SavedForecaster, load_forecaster, save_forecaster
 from app.graphs.formats.source import Limits
 from app.graphs.series import series_of_object
 from app.partition.load import Loaded
 from app.partition.series import load_series, own_series
 from app.tasks.context import Context, context_of_settings, reading_together
-from app.tasks.forecast import (
-    Forecasted,
-    digest_of,
-    learn_forecasts,
-    plain_scores_of,
-    refuse_no_nodes,
-    scores_of,
-    whole_saved,
-)
+from app.tasks.forecast import learn_forecasts, whole_saved
+from app.tasks.forecast_inputs import holes_of, refuse_no_nodes, whole_where_small
+from app.tasks.forecast_told import Forecasted, digest_of, plain_scores_of, scores_of
+from app.tasks.studies.gnn_subjects import check_study_network
+from app.tasks.studies.series import SeriesTuned
+from app.tasks.studies.series_folds import digest_of_origins, origins_of, summary_of, with_deviation
 from app.threads import with_few_threads
 
 # What forecasts are learned by unless settings say otherwise: the table [gnn] of inputs/forecast.toml.
@@ -57,6 +58,13 @@ class Forecast:
                 where the validation windows are too few; else None; coverage: the share of the test values
                 they held
     errors      [H, C] errors of the network and of plain rules on the test part, by rule
+    quantiles   [Q, H, n] (C) of settings={"forecast.quantiles": [0.1, 0.5, 0.9]}, in their order; `predicted`
+                are those of 0.5; else None. scores["test"]["quantiles"] tells what they are worth: pinball
+                losses, crps, and the shares of values that are not above them
+    spread      [H, n] (C) standard deviation over the networks of settings={"gnn.members": 5}, whose mean
+                `predicted` is; members: [H, n] (C) of each; else None and []
+    held        what intervals are worth on the test part: held (share, width), with quantiles beside
+                `constant`, those of one width at all times, and `raw`, the quantiles as they are
     """
 
     predicted: np.ndarray
@@ -72,6 +80,10 @@ class Forecast:
     intervals: np.ndarray | None = None
     coverage: float | None = None
     errors: dict[str, Errors] = field(default_factory=dict)
+    quantiles: np.ndarray | None = None
+    spread: np.ndarray | None = None
+    members: list[np.ndarray] = field(default_factory=list)
+    held: Intervals | None = None
 
     def save(self, path: str) -> None:
         """Write weights.npz, for `gnn.weights=PATH` of a case or `forecast(weights=PATH)`."""
@@ -94,6 +106,31 @@ class Forecast:
         return f"Forecast({steps} steps of {len(self.nodes)} nodes, {', '.join(told) or 'not tested'})"
 
 
+@dataclass(frozen=True)
+class RollingOrigins:
+    """How good forecasts were from several origins, each with a network that has seen nothing after it.
+
+    folds      a row for each origin: its step of time ("origin"), windows to learn from, to choose weights by
+               and to test, epochs, and "rules": errors of the network and of plain rules, as those of
+               `Forecast.scores`
+    scores     of the network: mae_mean, mae_std, rmse_mean, ..., skill_..., and lists by step of the horizon,
+               mae_by_step_mean, ...; means and sample deviations over origins; with "output.coverage" of the
+               settings coverage_mean, ..., of the shares of the test values that intervals held
+    baselines  the same of plain rules
+    """
+
+    folds: list[dict[str, Any]]
+    scores: dict[str, Any]
+    baselines: dict[str, dict[str, Any]]
+    nodes: list[Any]
+    digest: str
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name} {with_deviation(self.scores, key)}"
+                         for name, key in (("MAE", "mae"), ("skill", "skill")))  # fmt: skip
+        return f"RollingOrigins({len(self.folds)} origins; {told})"
+
+
 @with_few_threads
 def forecast(
     graph: Any,
@@ -103,10 +140,12 @@ def forecast(
     window: int | None = None,
     period: int | None = None,
     weights: Any = None,
+    folds: int | None = None,
+    vary: dict[str, Any] | None = None,
     settings: dict[str, Any] | None = None,
     comm: MPI.Comm | None = None,
     verbose: bool = False,
-) -> Forecast:
+) -> Forecast | RollingOrigins | Tuning:
     """Learn from the series of a graph's nodes, and forecast what comes next of each.
 
     graph      as for `classify`; graph.neighbours of the settings says whether directions count
@@ -118,6 +157,13 @@ def forecast(
     period     steps after which series repeat themselves, as 24 of hours; None: none, or that of the weights
     weights    a weights.npz, or what an earlier call returned: applied, or with "gnn.epochs" of the settings
                trained further
+    folds      rolling origins: the test part of time is cut into so many pieces, each is forecast by a
+               network that has seen what is before it ("study.fold_training": "sliding" of the settings: as
+               many steps of it as the first one), and a RollingOrigins is returned
+    vary       settings to choose among by errors on the validation windows: a mapping of keys of [forecast]
+               or [gnn] to lists of values, {"forecast.window": [6, 12], "hidden": [8, 16]}, or to pairs
+               (least, largest) that "study.trials" of the settings are drawn from; a Tuning is returned, of
+               trainings with "study.seeds"
     settings   keys of a case, as {"forecast.model": "temporal", "gnn.epochs": 20, "seed": 1}, over those of
                inputs/forecast.toml
     comm       default: MPI.COMM_WORLD; all its ranks call with the same arguments, all get the same answer
@@ -126,20 +172,51 @@ def forecast(
     """
     given = {"forecast.horizon": horizon, "forecast.window": window, "forecast.period": period}
     given = {key: value for key, value in given.items() if value is not None}
-    context, model = _begun(weights, settings, given, comm, verbose)
+    asked = Asked(folds, vary, {})
+    context, model = _begun(weights, settings, given, asked, comm, verbose)
     model = _fitting(context, model, given)
     loaded, names = loaded_graph(context, graph)
     names = names or names_of_file(context, loaded)
     S_own = _series(context, loaded, names, series)
-    return _told(learn_forecasts(context, loaded, S_own, model), names)
+    if folds is not None:
+        return _from_origins(context, loaded, names, S_own)
+
+    def train_once(chosen: Context) -> Forecast:
+        return _told(learn_forecasts(chosen, loaded, S_own, model), names)
+
+    return train_once(context) if vary is None else _tuned(context, loaded, S_own, train_once)
+
+
+def _tuned(context: Context, loaded: Loaded, S_own: np.ndarray, train: Callable[[Context], Any]) -> Tuning:
+    """What trials come to, and the forecaster of the best one. Ranks: all call."""
+    masks = holes_of(context.group, S_own) > 0
+    inner, own, whole = whole_where_small(context, loaded, S_own, masks)
+    groups = context.group.size if inner.alike else 1
+    return tuned_by(context, SeriesTuned(inner, own, whole), train, groups)
+
+
+def _from_origins(
+    context: Context, loaded: Loaded, names: list[Any] | None, S_own: np.ndarray
+) -> RollingOrigins:
+    """What origins come to. Ranks: all call."""
+    rows = origins_of(context, loaded, S_own, [context.case.seed])
+    summary, nodes = summary_of(rows), list(range(loaded.graph.n)) if names is None else names
+    digest = digest_of_origins(rows)
+    return RollingOrigins(rows, summary.pop(NETWORK), summary, nodes, digest)
 
 
 def _begun(
-    weights: Any, settings: dict[str, Any] | None, given: dict[str, Any], comm: MPI.Comm | None, verbose: bool
+    weights: Any,
+    settings: dict[str, Any] | None,
+    given: dict[str, Any],
+    asked: Asked,
+    comm: MPI.Comm | None,
+    verbose: bool,
 ) -> tuple[Context, SavedForecaster | None]:
     """The context of a call, and the weights that are in memory. Ranks: all call."""
-    model, over = None, dict(given)
+    model = None
     with reading_together(comm):
+        over = given | asked.keys(weights)
         for key in given:
             table, _, name = key.partition(".")
             if setting(settings, table, name) not in (None, given[key]):
@@ -163,6 +240,9 @@ def _begun(
     context = context_of_settings(chosen, comm, verbose)
     refuse_level(context, "forecast")
     with raise_together(context.group, "reading the settings"):
+        if not (asked.folds is None and asked.vary is None):
+            check_study_network(context.case.gnn)
+            asked.refuse_members(context)
         if context.case.graph.series:
             raise CaseError("settings: graph.series: the argument series would be right")
     refuse_data_keys(context.case, "classify")
@@ -214,15 +294,16 @@ def _told(done: Forecasted, names: list[Any] | None) -> Forecast:
     """What the call tells. Ranks: all call."""
     fit, order = done.fit, done.loaded.order_all
     by_node = lambda rows: _steps_first(rows if order is None else _unordered(rows, order))  # noqa: E731
-    intervals = None
-    if done.half is not None:
-        intervals = np.stack([by_node(done.next - done.half), by_node(done.next + done.half)])
-    held = None if done.half is None else done.held
+    found, spread = done.intervals, done.spread
+    intervals = None if found is None else np.stack([by_node(found.low), by_node(found.high)])
+    levels = [by_node(done.levels[:, q]) for q in range(done.levels.shape[1])]
+    members = [by_node(done.members[:, i]) for i in range(done.members.shape[1])] if done.others else []
     nodes = list(range(done.loaded.graph.n)) if names is None else names
     return Forecast(
         by_node(done.next), nodes, scores_of(done), plain_scores_of(done), fit.epochs,
         fit.records[-1]["loss"] if fit.records else None, fit.seconds, fit.records, digest_of(done),
-        whole_saved(done), intervals, held, done.test,
+        whole_saved(done), intervals, None if found is None else found.held.share, done.test.errors,
+        np.stack(levels) if levels else None, None if spread is None else by_node(spread), members, found,
     )  # fmt: skip
 
 

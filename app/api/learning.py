@@ -45,15 +45,19 @@ class Asked:
     def check(self, context: Context) -> None:
         """Refuse settings that folds do not read. Raises CaseError."""
         case = context.case
-        if case.gnn.members > 1 and not (self.folds is None and self.vary is None):
-            beside = "vary" if self.folds is None else "folds"
-            raise CaseError(f"gnn.members: is not read beside {beside}; leave it out")
+        self.refuse_members(context)
         if self.folds is None:
             return
         refuse_beside({"gnn.weights": case.gnn.weights or None})
         for key in ("embeddings", "probabilities", "coverage", "explain"):
             if getattr(case.output, key):
                 raise CaseError(f"output.{key}: is not read beside folds; leave it out")
+
+    def refuse_members(self, context: Context) -> None:
+        """Refuse several networks where each training is of one. Raises CaseError."""
+        if context.case.gnn.members > 1 and not (self.folds is None and self.vary is None):
+            beside = "vary" if self.folds is None else "folds"
+            raise CaseError(f"gnn.members: is not read beside {beside}; leave it out")
 
     def done(
         self, context: Context, examples: Examples, train: Callable[[Context], Any],

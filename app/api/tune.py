@@ -5,13 +5,6 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
-from app.api.results import (
-    Classification,
-    EdgeClassification,
-    FoundLinks,
-    LinkPrediction,
-    RelationalClassification,
-)  # fmt: skip
 from app.comm.grid import cut_grid
 from app.comm.guard import raise_together
 from app.errors import CaseError
@@ -29,7 +22,8 @@ from app.text import counted, printable, shorten, show, toml_value
 class Tuning:
     """What settings were tried, and the network that was trained with the best ones.
 
-    best        what the call returns of a training with them and the seed of the call
+    best        what the call returns of a training with them and the seed of the call: a Classification,
+                EdgeClassification, FoundLinks, Forecast, RelationalClassification or LinkPrediction
     settings    the best ones, as {"gnn.hidden": 32, ...}, for the settings of a call
     trials      a row for each trial, the best first: settings, validation score (mean, sample standard
                 deviation), seeds it was trained with
@@ -39,7 +33,7 @@ class Tuning:
                 nothing. None without test nodes; the deviation of one seed is None
     """
 
-    best: Classification | EdgeClassification | FoundLinks | RelationalClassification | LinkPrediction
+    best: Any
     settings: dict[str, Any]
     trials: list[dict[str, Any]]
     score: str

@@ -74,7 +74,9 @@ def is_relational(case: Case) -> bool:
 
 def is_forecast(case: Case) -> bool:
     """Whether a case is one of series of nodes, and of their forecasts."""
-    return case.run.task == "classify" and case.gnn.level == "forecast" and case.gnn.model != "rgcn"
+    task, study = case.run.task, case.study.kind
+    learns = task == "classify" or (task == "study" and study in ("tune", "folds"))
+    return learns and case.gnn.level == "forecast" and case.gnn.model != "rgcn"
 
 
 def all_tables() -> list[Keys]:

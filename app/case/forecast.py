@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from app.case.table import Amount, Count, Positive, Share, Table, about
 
@@ -34,6 +34,14 @@ class ForecastCase(Table, frozen=True):
     loss: Annotated[
         Literal["absolute", "squared"], about("of errors, in deviations of the series of the training part")
     ] = "absolute"
+    quantiles: Annotated[
+        list[Annotated[float, Meta(gt=0.0, lt=1.0)]],
+        Meta(max_length=99),
+        about(
+            "shares of what comes that forecasts are to lie above, ascending, 0.5 among them, as [0.1, 0.5, "
+            "0.9]: learned by the pinball loss in the place of forecast.loss; []: one forecast of each value"
+        ),
+    ] = field(default_factory=list)
     normalise: Annotated[
         Literal["node", "channel"],
         about(
@@ -57,6 +65,14 @@ class ForecastCase(Table, frozen=True):
             "regressions, and a plain rule of its own; 0: none"
         ),
     ] = 0
+    calendar: Annotated[
+        list[Annotated[int, Meta(ge=2)]],
+        Meta(max_length=16),
+        about(
+            "further periods, in steps of time, as 168 of hours: their sine and cosine are read by the "
+            "network and by regressions"
+        ),
+    ] = field(default_factory=list)
     train: Annotated[Share, about("share of the steps of time to learn from, the first ones")] = 0.7
     val: Annotated[Share, about("share after these, by which weights are chosen")] = 0.1
     test: Annotated[Share, about("share after these, which tells how good forecasts are")] = 0.2

@@ -44,8 +44,8 @@ class StudyCase(Table, frozen=True):
             "answers: solves of a catalogue of graphs with known best values; "
             "partition: imbalance of equal rows, equal edges and the learned partitioner on [graph]; "
             "of node classification by [gnn]: models: accuracy of layer kinds; depth: of depths and widths; "
-            "folds: cross-validation; tune: the settings with the best validation score, both also of edges "
-            "and links, tune of [rgcn] as well; "
+            "folds: cross-validation; tune: the settings with the best validation score, both also of edges, "
+            "links and forecasts, tune of [rgcn] as well; "
             "breakdown: time by operation; permutation: natural against random order; overlap: staged "
             "broadcasts ahead of the products or not; density: two ranks against one by mean degree; "
             "sampling: time to accuracy of minibatches; inference: latency on unseen graphs; "
@@ -73,7 +73,8 @@ class StudyCase(Table, frozen=True):
         list[str],
         about(
             'tune: what is tried, "KEY VALUE VALUE ..." of a key of [gnn] (of links also links.dimension, '
-            'links.loss and links.negatives; of knowledge graphs rgcn.KEY alone), or "KEY A..B", a '
+            "links.loss and links.negatives, of forecasts forecast.KEY; of knowledge graphs rgcn.KEY alone), "
+            'or "KEY A..B", a '
             "range that study.trials are drawn from, evenly on a logarithmic scale (from 0: evenly), whole "
             "where the key's numbers are"
         ),
@@ -116,7 +117,9 @@ class StudyCase(Table, frozen=True):
         Meta(ge=2, le=10_000),
         about(
             "folds: parts of the labelled nodes, graphs or edges, each tested once, each class as even as "
-            "can be; of links parts of the edges, each held out once; drawn anew for each of study.seeds"
+            "can be; of links parts of the edges, each held out once; drawn anew for each of study.seeds; "
+            "of forecasts origins, in order of time: each forecasts its piece of the test part from what is "
+            "before it"
         ),
     ] = 10
     fold_validation: Annotated[
@@ -126,6 +129,13 @@ class StudyCase(Table, frozen=True):
             "as Xu et al. 2019 do"
         ),
     ] = "next"
+    fold_training: Annotated[
+        Literal["expanding", "sliding"],
+        about(
+            "folds of forecasts: expanding: an origin learns from all steps before its validation; sliding: "
+            "from as many as the first origin has"
+        ),
+    ] = "expanding"
     held_back: Annotated[Positive, about("inference: graphs of graph.count that are not trained on")] = 2
     limits: Annotated[
         list[Share],

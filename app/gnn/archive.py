@@ -2,7 +2,7 @@
 
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -97,3 +97,17 @@ def _verify(path: str, arrays: dict[str, np.ndarray], manifest: dict[str, Any], 
     found = digest(arrays)
     if found != manifest["digest"]:
         raise GraphError(f"{path}: damaged: digest {found[:12]}, the manifest says {manifest['digest'][:12]}")
+
+
+def arrays_of(members: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The weights of all members under names of their own: "1/NAME" is of the second."""
+    return {f"{i}/{name}" if i else name: a for i, each in enumerate(members) for name, a in each.items()}
+
+
+def members_of(arrays: dict[str, np.ndarray], count: int) -> list[dict[str, np.ndarray]]:
+    """What `arrays_of` was given. Raises ValueError for names of more members."""
+    found: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
+    for name, array in arrays.items():
+        number, _, own = name.rpartition("/")
+        found[["", *map(str, range(1, count))].index(number)][own] = array
+    return found

@@ -1,6 +1,5 @@
 """A trained graph network on disk: its layers, its sizes, its weights."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +9,7 @@ from msgspec import structs
 
 from app.case.gnn import GnnCase, LinksCase
 from app.errors import GraphError
-from app.gnn.archive import load_archive, refusing, save_archive
+from app.gnn.archive import arrays_of, load_archive, members_of, refusing, save_archive
 from app.gnn.categories import Categories
 from app.gnn.edges import EdgeColumns
 from app.gnn.goals import Goal, goal_of
@@ -165,20 +164,6 @@ def save_model(path: str, saved: SavedModel, note: str) -> str:
     if saved.links is not None:
         about["links"] = {key: getattr(saved.links, key) for key in LINKS}
     return save_archive(path, arrays_of(saved.members), "gnn", about)
-
-
-def arrays_of(members: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The weights of all members under names of their own: "1/NAME" is of the second."""
-    return {f"{i}/{name}" if i else name: a for i, each in enumerate(members) for name, a in each.items()}
-
-
-def members_of(arrays: dict[str, np.ndarray], count: int) -> list[dict[str, np.ndarray]]:
-    """What `arrays_of` was given. Raises ValueError for names of more members."""
-    found: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
-    for name, array in arrays.items():
-        number, _, own = name.rpartition("/")
-        found[["", *map(str, range(1, count))].index(number)][own] = array
-    return found
 
 
 def load_model(path: str) -> SavedModel:

@@ -8,14 +8,14 @@ from app.gnn.classifier import Classifier
 from app.gnn.metrics import SplitScores
 
 AREAS = ("auc", "ap")
-FALLING = ("loss", "rmse", "mae")  # less is better
+FALLING = ("loss", "rmse", "mae", "crps")  # less is better
 TRAINING_LOSS = "train_loss"
 WORDS = {
     "accuracy": "accuracy", "micro_f1": "micro F1", "macro_f1": "macro F1",
     "auc": "area under the ROC curve", "ap": "average precision", "loss": "loss",
     "recall": "recall", "precision": "precision", "ndcg": "NDCG",
     "r2": "R2", "rmse": "root mean squared error", "mae": "mean absolute error",
-    "mrr": "mean reciprocal rank",
+    "mrr": "mean reciprocal rank", "crps": "continuous ranked probability score",
 }  # fmt: skip
 
 

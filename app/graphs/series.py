@@ -2,7 +2,8 @@
 
 Arrays are T x nodes or T x nodes x channels, nodes in the order of the graph's ids. Text has a line for each
 step under a line of titles, which are the ids of the nodes, all of them in any order; a first column whose
-title is no node is the time, and is not read. nan, or nothing between commas, is a value that is not known.
+title is no node is the time, and is not read. nan, or nothing between commas or tabs, is a value that is not
+known.
 """
 
 import csv
@@ -66,6 +67,14 @@ def open_series(path: str, limits: Limits, ids: np.ndarray, name: str) -> Series
     return SeriesTable(shape[0], channels, partial(_array_parts, arrays, column, n, channels))
 
 
+def shape_of_series(path: str, limits: Limits) -> tuple[int, int] | None:
+    """Steps of time and channels of an array's file, by its header; None of text. Raises GraphError."""
+    if (arrays := open_arrays(path, limits)) is None:
+        return None
+    shape = _column_of(arrays).shape
+    return (shape[0], shape[2] if len(shape) == 3 else 1) if len(shape) in (2, 3) else None
+
+
 def _column_of(arrays: Npz) -> Column:
     """The array of a file that has one, or is one."""
     names = [name for name in (NAME, ARRAY) if name in arrays]
@@ -96,21 +105,27 @@ def _steps_per_piece(width: int) -> int:
 
 @dataclass(frozen=True)
 class _Untitled(Source):
-    """A text file without its first `titles` lines and, with `timed`, without the first field of its
-    lines."""
+    """A text file without its first `titles` lines and, with `timed`, without the first field of its lines;
+    tabs: so many fields of a line are between tabs, and become fields between commas; 0: they are not."""
 
     titles: int = 1
     timed: bool = False
+    tabs: int = 0
 
     def pieces(self, skip: int = 0) -> Iterator[tuple[bytes, int]]:
         """As those of Source."""
         for text, line in super().pieces(max(skip, self.titles)):
-            yield (_without_time(text) if self.timed else text), line
+            if self.tabs:
+                text = b"\n".join(map(self._tabbed, text.split(b"\n")))
+            yield (b"\n".join(map(_untimed, text.split(b"\n"))) if self.timed else text), line
 
-
-def _without_time(text: bytes) -> bytes:
-    """A piece of text without the first field of its lines."""
-    return b"\n".join(map(_untimed, text.split(b"\n")))
+    def _tabbed(self, line: bytes) -> bytes:
+        """A line of so many fields between commas; one of another number of fields as it is."""
+        fields = line.rstrip(b"\r").split(b"\t")
+        if len(fields) != self.tabs + self.timed or line.startswith(b"#"):
+            return line
+        first = [b'"%s"' % fields.pop(0).strip(b' "').replace(b'"', b"'")] if self.timed else []
+        return b",".join(first + fields)
 
 
 def _untimed(line: bytes) -> bytes:
@@ -149,7 +164,8 @@ def _text(source: Source, ids: np.ndarray, name: str) -> SeriesTable:
         raise source.error(
             f"found no column of node {lacking}; one for each of the {len(ids)} would be right", number
         )
-    rest = _Untitled(source.path, source.limits, source.warnings, number, timed)
+    tabs = len(called) if b"\t" in line else 0
+    rest = _Untitled(source.path, source.limits, source.warnings, number, timed, tabs)
     table = text_features(rest, 0)
     if table.width != len(ids):
         found = f"found {table.width} numbers in the first line under {len(ids)} titles"

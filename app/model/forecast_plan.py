@@ -10,7 +10,7 @@ batch        n_p B for each column: the inputs L (f + 1), what regressions read 
 exchange     rows of B h columns on their way, as of any product
 gradients    9 w with Adam; addends: w for each row block, 3 w for each subtree of these
 intervals    with output.coverage 3 errors for each window of validation and test, node and step of the
-horizon
+             horizon, 9 of quantiles
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,9 @@ from app.comm.tree import owned_roots
 from app.gnn.forecast.forecaster import network_of
 from app.gnn.forecast.series import Parts
 from app.gnn.forecast.training import steps_of
-from app.gnn.forecast.windows import input_columns, linear_columns
+from app.gnn.forecast.windows import input_columns, linear_columns, output_columns
+from app.graphs.formats.source import Limits
+from app.graphs.series import shape_of_series
 from app.model.counts import classified_counts
 from app.model.defaults import DEFAULTS
 from app.model.gnn import OPTIMISER, Share, traffic
@@ -41,7 +43,7 @@ from app.model.whole import decided_by_case, is_small, said_whole
 GATE_PASSES = (
     40  # passes over a column that the gates of a step take, forward and back: exponentials are long
 )
-UNKNOWN_STEPS = 1000  # of files whose series have not been read
+UNKNOWN_STEPS = 1000  # of text files, whose series have not been read
 ARRAYS = 3  # of series beside the random walks
 
 
@@ -77,6 +79,11 @@ class ForecastTraining:
     @property
     def outputs(self) -> int:
         """Numbers that are forecast of a node."""
+        return output_columns(self.case, self.channels)
+
+    @property
+    def targets(self) -> int:
+        """Numbers that come next of a node."""
         return self.case.horizon * self.channels
 
     @property
@@ -107,7 +114,8 @@ class ForecastTraining:
         """Bytes of a rank by term, while it trains."""
         rows, case, w = int(self.layout.rows[rank]), self.case, self.parameters
         windows = min(case.batch, max(self.windows("train"), 1))
-        columns = case.window * (self.f + 1) + 2 * self.linear + 5 * self.outputs
+        columns = case.window * (self.f + 1) + 2 * self.linear + 5 * self.targets
+        columns += 4 * (self.outputs - self.targets) + (self.gnn.members - 1) * self.outputs
         columns += self.network.floats(case.window)
         width = 4 * windows * self.gnn.hidden
         out = {"base": base_bytes, **at_rest(self.layout, rank)}
@@ -118,7 +126,8 @@ class ForecastTraining:
         out["gradients"] = 4 * w * (9 + 3 * self.roots[rank] + int(self.layout.blocks[rank]))
         if self.coverage:
             judged = max(self.windows("val"), self.windows("test"))
-            out["intervals"] = 12 * rows * judged * self.outputs
+            scores = 3 if case.quantiles else 1
+            out["intervals"] = 12 * rows * judged * scores * self.targets
         return out
 
     def step(self, rank: int) -> list[Term]:
@@ -163,7 +172,7 @@ class _Step(Share):
         of, h = self.of, self.of.gnn.hidden
         self.part = "windows"
         self.passes("windows", self.rows * (of.case.window * (of.f + 1) + 2 * of.linear), "take")
-        self.add("base", "wide dense", self.rows, of.linear, of.outputs, 4 * of.linear * of.outputs)
+        self.add("base", "wide dense", self.rows, of.linear, of.targets, 4 * of.linear * of.targets)
         self.part = "head"
         self.learned("head", h, of.outputs, back=True)
 
@@ -218,16 +227,18 @@ def need_of(case: Case, training: ForecastTraining) -> Need:
     return Need(case.run.name, training.held(training.layout.heaviest, DEFAULTS.base_bytes))
 
 
-def _steps_of(case: Case) -> int:
-    """Steps of time, as far as they are known before reading."""
-    return case.graph.series_steps if case.graph.generator else UNKNOWN_STEPS
+def _sizes_of(case: Case) -> tuple[int, int] | None:
+    """Steps of time and channels, where they are known before reading: of drawn series, and of arrays."""
+    if case.graph.generator:
+        return case.graph.series_steps, 1
+    return shape_of_series(case.graph.series, Limits(int(case.memory.max_decompressed_gb * 1e9)))
 
 
 def forecast_needs(case: Case, ranks: int) -> Iterator[Need]:
     """What a rank holds of drawn series, whose counts are known before."""
     nodes, entries = classified_counts(case)
     if nodes and entries and case.graph.generator:
-        yield need_of(case, training_of(case, case.run.name, nodes, entries, _steps_of(case), ranks))
+        yield need_of(case, training_of(case, case.run.name, nodes, entries, case.graph.series_steps, ranks))
 
 
 def forecast_plan_lines(case: Case, ranks: int, rates: Rates) -> Iterator[str]:
@@ -236,14 +247,17 @@ def forecast_plan_lines(case: Case, ranks: int, rates: Rates) -> Iterator[str]:
     if not nodes or not entries:
         yield "sizes are known once the graph is read"
         return
-    make = lambda count: training_of(case, case.run.name, nodes, entries, _steps_of(case), count)  # noqa: E731
+    known = _sizes_of(case)
+    steps, channels = known or (UNKNOWN_STEPS, 1)
+    make = lambda count: training_of(case, case.run.name, nodes, entries, steps, count, channels)  # noqa: E731
     training = make(ranks)
     if learns_whole(case, training, make(1), crowded=False):
         training = make(1)
         yield said_whole(case)
     layout, rank = training.layout, training.layout.heaviest
-    if case.graph.generator:
+    if known:
         Parts.of(case.forecast, training.steps).check(layout.name, training.steps, bool(case.gnn.epochs))
+        yield f"series of {steps} steps of time, {channels} channel{'s' * (channels > 1)}"
     else:
         yield f"the file of series is not read here: {UNKNOWN_STEPS} steps of time of one channel are assumed"
     held = training.held(rank, rates.calibration.base_bytes)

@@ -15,14 +15,14 @@ DRAWN_NODES = 4
 @drawn
 def plot_forecasts(
     folder: RunFolder, log: Log, records: list[dict[str, float]], steps: dict[str, list[float]],
-    names: list[str], tail: np.ndarray, ahead: np.ndarray, half: np.ndarray | None,
-    name: str = "forecasts.png",
+    names: list[str], tail: np.ndarray, ahead: np.ndarray,
+    ends: tuple[np.ndarray, np.ndarray] | None, name: str = "forecasts.png",
 ) -> None:  # fmt: skip
     """Panels side by side.
 
     records   of the training     steps   mean absolute error by step of the horizon, by rule
     names     of the first nodes, of which tail [k, t, C] are the last known values, ahead [n, H, C] the next
-              ones and half those of intervals around them, or None
+              ones and `ends` the least and largest values of intervals around them, or None
     """
     plt = open_pyplot(folder, log)
     if plt is None:
@@ -35,7 +35,7 @@ def plot_forecasts(
         _draw_training(next(row), records)
     if steps:
         _draw_errors(next(row), steps)
-    _draw_nodes(next(row), names, tail, ahead, half)
+    _draw_nodes(next(row), names, tail, ahead, ends)
     save_figure(figure, plt, folder, name)
 
 
@@ -59,15 +59,15 @@ def _draw_errors(axes: Any, steps: dict[str, list[float]]) -> None:
     axes.legend(frameon=False, fontsize=8)
 
 
-def _draw_nodes(axes: Any, names: list[str], tail: np.ndarray, ahead: np.ndarray, half: Any) -> None:
+def _draw_nodes(axes: Any, names: list[str], tail: np.ndarray, ahead: np.ndarray, ends: Any) -> None:
     """The end of the series of some nodes, and what follows it, of the first channel."""
     known = tail.shape[1]
     for k, called in enumerate(names):
         next_steps = np.arange(known, known + ahead.shape[1])
         axes.plot(range(known), tail[k, :, 0], lw=1, color=f"C{k}", label=called)
         axes.plot(next_steps, ahead[k, :, 0], "o--", ms=3, lw=1, color=f"C{k}")
-        if half is not None and np.isfinite(half[k, :, 0]).all():
-            low, high = ahead[k, :, 0] - half[k, :, 0], ahead[k, :, 0] + half[k, :, 0]
+        low, high = (None, None) if ends is None else (each[k, :, 0] for each in ends)
+        if ends is not None and np.isfinite(low).all() and np.isfinite(high).all():
             axes.fill_between(next_steps, low, high, color=f"C{k}", alpha=0.15)
     axes.axvline(known - 0.5, color="black", lw=0.8)
     axes.set_xlabel("steps of time")

@@ -118,7 +118,8 @@ def told_by_network(case: Case) -> Iterator[Mistake]:
         right = 'run.task = "classify" and study.kind = "folds"'
         yield ("output", "importance"), f"is read by {right} alone; leave it out"
     for key in ("embeddings", "probabilities", "coverage", "explain"):
-        if getattr(asked, key) and task != "classify":
+        of_origins = key == "coverage" and folds and is_forecast(case)
+        if getattr(asked, key) and task != "classify" and not of_origins:
             yield ("output", key), 'is read by run.task = "classify" alone; leave it out'
     gnn = case.gnn
     if asked.explain and task == "classify" and gnn.level == "embed" and gnn.model != "rgcn":
@@ -137,10 +138,10 @@ def _of_members(case: Case) -> Iterator[Mistake]:
     if asked.coverage and case.smooth.method != "none" and case.smooth.validation_labels:
         said = "gives away the labels that output.coverage goes by; leave one of them out"
         yield ("smooth", "validation_labels"), said
-    if gnn.members == 1 or task not in ("classify", "study") or is_forecast(case):
+    if gnn.members == 1 or task not in ("classify", "study"):
         return
-    if task == "study" or not labelled:
-        right = 'run.task = "classify" on labels of nodes, edges or graphs'
+    if task == "study" or not (labelled or is_forecast(case)):
+        right = 'run.task = "classify" on labels of nodes, edges or graphs, or on series of nodes,'
         yield ("gnn", "members"), f"is read by {right} alone; 1 would be right, got {gnn.members}"
     for key in ("embeddings", "importance"):
         if getattr(asked, key):

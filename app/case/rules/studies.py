@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from app.case.config import Case
+from app.case.config import Case, is_forecast
 from app.case.rules.mistake import Mistake, changed
 from app.text import show
 
@@ -14,7 +14,8 @@ def own_folds() -> str:
 def studies(case: Case) -> Iterator[Mistake]:
     """Numbers of samples by layer, and folds."""
     study = case.study
-    if study.kind == "folds" and study.fold_validation == "next" and study.folds < 3:
+    split = study.fold_validation == "next" and not is_forecast(case)
+    if study.kind == "folds" and split and study.folds < 3:
         found = f'got {study.folds} (study.fold_validation = "next")'
         yield ("study", "folds"), f"must be at least 3, to test, to validate and to train on, {found}"
     if (study.kind, case.run.task) == ("folds", "study") and case.graph.splits not in ("", "random"):
@@ -24,6 +25,10 @@ def studies(case: Case) -> Iterator[Mistake]:
     if folds and parallel.partition == "learned" and not parallel.cost_model:
         right = '"rows" or "edges", or a parallel.cost_model, would be right for folds, whose rows stay'
         yield ("parallel", "partition"), f"{right} where they are"
+    of_series = study.kind == "folds" and is_forecast(case)
+    for key in changed(study, ("fold_training",) if case.run.task == "study" and not of_series else ()):
+        right = 'study.kind = "folds" of gnn.level = "forecast"'
+        yield ("study", key), f"is read by {right} alone; leave it out"
     unread = study.kind != "tune" and case.run.task == "study"
     for key in changed(study, ("vary", "trials", "race") if unread else ()):
         yield ("study", key), 'is read by study.kind = "tune" alone; leave it out'

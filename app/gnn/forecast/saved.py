@@ -9,14 +9,14 @@ from msgspec import structs
 from app.case.forecast import ForecastCase
 from app.case.gnn import GnnCase
 from app.errors import GraphError
-from app.gnn.archive import load_archive, refusing, save_archive
-from app.gnn.forecast.forecaster import network_of
+from app.gnn.archive import arrays_of, load_archive, members_of, refusing, save_archive
+from app.gnn.forecast.forecaster import MEDIAN, network_of
 from app.gnn.forecast.series import SeriesScale
-from app.gnn.forecast.windows import input_columns, linear_columns
+from app.gnn.forecast.windows import input_columns, linear_columns, output_columns
 
 KIND = "forecast"
-OF_FORECAST = ("model", "window", "horizon", "hops", "normalise", "base", "period")
-OF_GNN = ("hidden", "depth", "edge_weights")
+OF_FORECAST = ("model", "window", "horizon", "hops", "quantiles", "normalise", "base", "period", "calendar")
+OF_GNN = ("hidden", "depth", "edge_weights", "members")
 BASE, MEAN, DEVIATION = "base.W", "scale.mean", "scale.deviation"
 
 
@@ -30,6 +30,7 @@ class SavedForecaster:
     nodes           digest of the ids of the nodes that `scale` is of; "" of all nodes alike
     scale           [1, C] of all, or [n, C] of each node of the graph that it has learned on
     base            [k, H C] of the regression that it adds its part to; None: the last value
+    arrays          weights of the first member by name     others   those of the other ones (gnn.members)
     """
 
     forecast: ForecastCase
@@ -41,6 +42,12 @@ class SavedForecaster:
     scale: SeriesScale
     base: np.ndarray | None
     arrays: dict[str, np.ndarray]
+    others: tuple[dict[str, np.ndarray], ...] = ()
+
+    @property
+    def members(self) -> tuple[dict[str, np.ndarray], ...]:
+        """Weights of all."""
+        return (self.arrays, *self.others)
 
     def forecast_of(self, given: ForecastCase) -> ForecastCase:
         """The given table with what these weights have."""
@@ -64,7 +71,7 @@ class SavedForecaster:
     def all_arrays(self) -> dict[str, np.ndarray]:
         """What is written."""
         more = {MEAN: self.scale.mean, DEVIATION: self.scale.deviation}
-        return self.arrays | more | ({} if self.base is None else {BASE: self.base})
+        return arrays_of(self.members) | more | ({} if self.base is None else {BASE: self.base})
 
 
 def save_forecaster(path: str, saved: SavedForecaster, trained: str) -> str:
@@ -86,8 +93,10 @@ def load_forecaster(path: str) -> SavedForecaster:
         channels, sides = (msgspec.convert(about[key], int) for key in ("channels", "sides"))
         masks, nodes = msgspec.convert(about["masks"], bool), msgspec.convert(about["nodes"], str)
         scale = SeriesScale(arrays.pop(MEAN), arrays.pop(DEVIATION))
+        base = arrays.pop(BASE, None)
+        first, *others = members_of(arrays, gnn.members)
         saved = SavedForecaster(
-            forecast, gnn, channels, masks, sides, nodes, scale, arrays.pop(BASE, None), arrays
+            forecast, gnn, channels, masks, sides, nodes, scale, base, first, tuple(others)
         )
         _check(saved)
     return saved
@@ -95,15 +104,19 @@ def load_forecaster(path: str) -> SavedForecaster:
 
 def _check(saved: SavedForecaster) -> None:
     """Raise ValueError where arrays do not have the shapes that the tables ask for."""
-    case, outputs = saved.forecast, saved.forecast.horizon * saved.channels
+    case = saved.forecast
+    outputs = output_columns(case, saved.channels)
     walks = saved.sides * case.hops
     f = input_columns(case, saved.channels, walks, saved.masks)
     shapes = network_of(case, saved.gnn, f, outputs, walks).shapes()
     scale = saved.scale
-    wrong = {name: array.shape for name, array in saved.arrays.items()} != shapes
+    wrong = any({name: array.shape for name, array in each.items()} != shapes for each in saved.members)
     wrong |= scale.mean.shape != scale.deviation.shape or scale.mean.shape[1:] != (saved.channels,)
     wrong |= not (scale.deviation > 0).all()
     if saved.base is not None:
-        wrong |= saved.base.shape != (linear_columns(case, saved.channels, saved.sides), outputs)
+        columns = linear_columns(case, saved.channels, saved.sides), case.horizon * saved.channels
+        wrong |= saved.base.shape != columns
+    levels = case.quantiles
+    wrong |= bool(levels) and (sorted(set(levels)) != levels or MEDIAN not in levels)
     if wrong or (saved.base is None) != (case.base == "last") or saved.sides not in (1, 2):
         raise ValueError("shapes that do not fit")

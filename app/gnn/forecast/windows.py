@@ -37,20 +37,21 @@ class Windows:
     """The series of a graph on this rank, and the batches made of them.
 
     Columns of the input of a step: the C channels; their random walks of 1 .. K steps in either direction;
-    with `masks` 1 where a value is known, for each channel; with a period its sine and cosine; a column of
-    ones. Columns of regressions, differences from the last value: ones; steps before the last one, by
-    channel; with a period the values one or more periods before each step of the horizon, and sine and
-    cosine; from `own_columns` on the first random walks of all steps of the window.
+    with `masks` 1 where a value is known, for each channel; of the period, and of each of the calendar, sine
+    and cosine; a column of ones. Columns of regressions, differences from the last value: ones; steps before
+    the last one, by channel; with a period the values one or more periods before each step of the horizon;
+    sine and cosine, as above; from `own_columns` on the first random walks of all steps of the window.
     """
 
     def __init__(
         self, group: Group, case: ForecastCase, S_own: np.ndarray, scale: SeriesScale, hops: Hops,
-        n_real: int, masks: bool,
+        n_real: int, masks: bool, parts: Parts | None = None,
     ) -> None:  # fmt: skip
-        """S_own   [n_own, T, C] float32 as read, NaN where it is not known     masks   networks read where"""
+        """S_own   [n_own, T, C] float32 as read, NaN where it is not known     masks   networks read where
+        parts   of time; None: those of the case"""
         self.group, self.device, self.case, self.scale = group, group.device, case, scale
         self.steps, self.channels, self.n_real, self.masks = S_own.shape[1], S_own.shape[2], n_real, masks
-        self.parts = Parts.of(case, self.steps)
+        self.parts = parts or Parts.of(case, self.steps)
         small = scale.small(S_own)
         known = ~np.isnan(small)
         known[n_real:] = False
@@ -82,7 +83,7 @@ class Windows:
 
     @property
     def outputs(self) -> int:
-        """Numbers that are forecast of a node: channel by channel of each step."""
+        """Numbers that come next of a node: channel by channel of each step."""
         return self.case.horizon * self.channels
 
     def known_in(self, ends: np.ndarray) -> int:
@@ -124,12 +125,13 @@ class Windows:
         return xp.ascontiguousarray(found.reshape(found.shape[0] * found.shape[1], found.shape[2]))
 
     def _phase(self, ends: np.ndarray) -> list[Array]:
-        """[n_own, B, 2] sine and cosine of the place in the period."""
-        if not self.case.period:
-            return []
-        angle = 2 * np.pi * (ends % self.case.period) / self.case.period
-        both = np.round(np.stack([np.sin(angle), np.cos(angle)], axis=1), 6).astype(np.float32)
-        return [self._alike(both)]
+        """[n_own, B, 2] each, sine and cosine of the place in each period."""
+        found = []
+        for period in cycles(self.case):
+            angle = 2 * np.pi * (ends % period) / period
+            both = np.round(np.stack([np.sin(angle), np.cos(angle)], axis=1), 6).astype(np.float32)
+            found.append(self._alike(both))
+        return found
 
     def _alike(self, values: np.ndarray) -> Array:
         """[n_own, B, k] values [B, k], the same of all nodes."""
@@ -164,15 +166,25 @@ def season_before(ends: np.ndarray, h: int, period: int) -> np.ndarray:
     return ends + h - period * (-(-h // period))
 
 
+def output_columns(case: ForecastCase, channels: int) -> int:
+    """Columns that a network forecasts: those of each quantile side by side."""
+    return max(len(case.quantiles), 1) * case.horizon * channels
+
+
+def cycles(case: ForecastCase) -> list[int]:
+    """The periods whose sine and cosine are read."""
+    return [*([case.period] if case.period else []), *case.calendar]
+
+
 def input_columns(case: ForecastCase, channels: int, walks: int, masks: bool) -> int:
     """Columns of the input of a step of time, without that of ones."""
-    return channels * (1 + walks + masks) + 2 * bool(case.period)
+    return channels * (1 + walks + masks) + 2 * len(cycles(case))
 
 
 def own_columns(case: ForecastCase, channels: int) -> int:
     """Columns of a regression on a node's own series."""
-    season = case.horizon * channels + 2 if case.period else 0
-    return 1 + (case.window - 1) * channels + season
+    season = case.horizon * channels if case.period else 0
+    return 1 + (case.window - 1) * channels + season + 2 * len(cycles(case))
 
 
 def linear_columns(case: ForecastCase, channels: int, sides: int) -> int:

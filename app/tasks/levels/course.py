@@ -14,6 +14,7 @@ from app.case.config import Case
 from app.case.gnn import GnnCase
 from app.comm.guard import check_same, digest, digest_text, raise_together
 from app.errors import CaseError
+from app.gnn.archive import arrays_of
 from app.gnn.balanced import Balanced, cut_by, unlike
 from app.gnn.classifier import Classifier
 from app.gnn.conformal import Conformal, check_conformal, conform
@@ -21,7 +22,7 @@ from app.gnn.ensemble import Together, say_together
 from app.gnn.explain.explanations import Explanations
 from app.gnn.importance import Importance, importance, told_by
 from app.gnn.missing import Filled
-from app.gnn.saved import SavedModel, arrays_of, load_model
+from app.gnn.saved import SavedModel, load_model
 from app.gnn.smoothing import Smoothed, check_smoothing, probabilities_of, smooth
 from app.gnn.training import Fit
 from app.output import plain as as_json
@@ -30,7 +31,7 @@ from app.tasks.context import Context
 from app.tasks.levels import said
 from app.tasks.levels.examples import Examples
 from app.tasks.levels.explained import check_explained, explained
-from app.tasks.levels.members import train_members
+from app.tasks.levels.members import classifying, train_members
 from app.tasks.levels.whole import whole_where_small
 from app.text import printable
 
@@ -117,7 +118,7 @@ def learn(context: Context, examples: Examples, model: SavedModel | None = None)
         examples, filled, classifier, balanced = _set_up(context, examples, gnn, saved)
         names = examples.called(context) if context.case.output.explain else None
         check_explained(context, classifier, names)
-    fits = train_members(context, examples, classifier, balanced, saved)
+    fits = train_members(context, classifying(context, examples, classifier, balanced, saved))
     with context.each_by_itself("evaluating the network"):
         done = _told(context, examples, gnn, classifier, balanced, fits)
         done.filled = filled

@@ -6,7 +6,7 @@ nothing is said): rank 0 writes those of its own member at once, those of the ot
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,37 +28,73 @@ DONE, RUNNING = "done", "fit"  # keys of a member
 TOLD = "told"
 
 
-def train_members(
+@dataclass(frozen=True)
+class Learner:
+    """A network that is trained gnn.members times.
+
+    count      of members     looks   how often at most a training calls `at` of its keeper
+    begin      makes it a member, by its number, that has learned nothing
+    recorder   what takes the rows of a member
+    fit        trains it: record, check_every, keeper, and the ranks that would do the same
+    Ranks      all call each of them
+    """
+
+    count: int
+    looks: int
+    begin: Callable[[int], None]
+    recorder: Callable[[int], Record]
+    fit: Callable[[Record, int, Keeper, Group | None], Fit]
+
+
+def classifying(
     context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None,
     saved: SavedModel | None,
-) -> list[Fit]:  # fmt: skip
-    """Train a network, or gnn.members from seeds that follow each other; each from its saved weights, where
-    some are given. A resumed run goes on in the members that it was at.
+) -> Learner:  # fmt: skip
+    """A classifier whose members begin from seeds that follow each other, or from saved weights."""
+    case = classifier.case
+
+    def begin(number: int) -> None:
+        classifier.begin(context.case.seed + number)
+        if saved is not None:
+            classifier.params.set(saved.members[number])
+
+    def train(record: Record, check_every: int, keeper: Keeper, alike: Group | None) -> Fit:
+        hooks: dict[str, Any] = {"keeper": keeper, "alike": alike}
+        if balanced:
+            hooks |= {"after_epoch": balanced.after_epoch, "beside": balanced}
+            balanced.begin()
+        return fit(classifier, record, check_every, **hooks)
+
+    return Learner(case.members, case.epochs, begin, partial(_recorder, context, examples), train)
+
+
+def train_members(context: Context, learner: Learner) -> list[Fit]:
+    """Train a network, or gnn.members of it. A resumed run goes on in the members that it was at.
 
     Ranks   all call; identical on all
     """
-    count, group, fits = classifier.case.members, context.alike, []
+    count, group, fits = learner.count, context.alike, []
     if count == 1:
-        return [_train(context, examples, classifier, balanced, context.keeper)]
-    if group is not None and classifier.case.epochs:
+        return [_train(context, learner, context.keeper)]
+    if group is not None and learner.looks:
         for first in range(0, count, group.size):
             turn = range(first, min(first + group.size, count))
-            fits += _Turn(context, examples, classifier, saved, turn).trained()
-        _begin(context, classifier, saved, count - 1)
+            fits += _Turn(context, learner, turn).trained()
+        learner.begin(count - 1)
         return fits
     for number in range(count):
-        keeper, record = PieceKeeper(context.keeper, piece(number)), _recorder(context, examples, number)
+        keeper, record = PieceKeeper(context.keeper, piece(number)), learner.recorder(number)
         if (earlier := keeper.recall(DONE)) is not None:
             fits.append(_fit_of(earlier))
             if TOLD in earlier.values:
                 _tell(record, earlier)
                 keeper.keep(DONE, _told_state(earlier, None))
             continue
-        _begin(context, classifier, saved, number)
+        learner.begin(number)
         said.say_member(context, number, count)
         if (running := keeper.recall(RUNNING)) is not None:
             _tell(record, running)
-        found = _train(context, examples, classifier, balanced, keeper, number)
+        found = _train(context, learner, keeper, number)
         keeper.keep(DONE, _state_of(found))
         fits.append(found)
     return fits
@@ -69,30 +105,16 @@ def piece(number: int) -> str:
     return f"member {number}"
 
 
-def _begin(context: Context, classifier: Classifier, saved: SavedModel | None, number: int) -> None:
-    """A classifier that has just begun as a member. Ranks: all call."""
-    classifier.begin(context.case.seed + number)
-    if saved is not None:
-        classifier.params.set(saved.members[number])
-
-
 def _recorder(context: Context, examples: Examples, number: int) -> Record:
     """What takes the rows of a member; the curves of a run are those of its first one."""
     return examples.recorder(context, f"member {number + 1}" if number else "")
 
 
-def _train(
-    context: Context, examples: Examples, classifier: Classifier, balanced: Balanced | None, keeper: Keeper,
-    number: int = 0,
-) -> Fit:  # fmt: skip
+def _train(context: Context, learner: Learner, keeper: Keeper, number: int = 0) -> Fit:
     """Ranks: all call."""
-    hooks: dict[str, Any] = {"keeper": keeper, "alike": context.alike}
-    if balanced:
-        hooks |= {"after_epoch": balanced.after_epoch, "beside": balanced}
-        balanced.begin()
     with context.log.phase("train"):
-        record = _recorder(context, examples, number)
-        return fit(classifier, record, context.case.run.check_every, **hooks)
+        record = learner.recorder(number)
+        return learner.fit(record, context.case.run.check_every, keeper, context.alike)
 
 
 def _state_of(found: Fit) -> State:
@@ -118,18 +140,14 @@ def _tell(record: Record, state: State) -> None:
 class _Turn(Keeper):
     """Members that are trained at the same time, one by each rank: a keeper of this rank's loop.
 
-    All ranks look at signals and clocks as often as the longest loop may, gnn.epochs times, in step; a rank
-    whose member is done, or that has none, does nothing but look. Ranks: all construct
+    All ranks look at signals and clocks as often as the longest loop may, Learner.looks times, in step; a
+    rank whose member is done, or that has none, does nothing but look. Ranks: all construct
     """
 
-    def __init__(
-        self, context: Context, examples: Examples, classifier: Classifier, saved: SavedModel | None,
-        turn: range,
-    ) -> None:  # fmt: skip
-        self.context, self.examples, self.classifier, self.saved = context, examples, classifier, saved
+    def __init__(self, context: Context, learner: Learner, turn: range) -> None:
+        self.context, self.learner = context, learner
         self.group, self.turn, self.looks = context.alike, turn, 0
         self.number = turn.start + self.group.rank
-        self.record = partial(_recorder, context, examples)
         self.own: tuple[str, State] = "", State()  # of this rank's member: a key, "": it has not begun
         self.left = False  # a look has failed: on all ranks, or not in step with them any more
 
@@ -139,7 +157,7 @@ class _Turn(Keeper):
         if any(each is None for each in known):
             for number, each in zip(self.turn, known):
                 if each is None:
-                    said.say_member(self.context, number, self.classifier.case.members)
+                    said.say_member(self.context, number, self.learner.count)
             failure = None
             try:
                 self._train(known)
@@ -147,13 +165,13 @@ class _Turn(Keeper):
                 if self.left:
                     raise
                 failure = error
-            while self.looks < self.classifier.case.epochs:
+            while self.looks < self.learner.looks:
                 self._look()
             self.group.rest()
             share_failure(self.group, failure, "training")
             known = [state for _, state in self._shared()]
         for number, each in zip(self.turn, known):
-            _tell(self.record(number), each)
+            _tell(self.learner.recorder(number), each)
             self.context.keeper.keep(f"{piece(number)} {DONE}", _told_state(each, None))
         return [_fit_of(each) for each in known]
 
@@ -164,17 +182,17 @@ class _Turn(Keeper):
         if (done := known[self.group.rank]) is not None:
             self.own = DONE, done
             return
-        _begin(self.context, self.classifier, self.saved, self.number)
+        self.learner.begin(self.number)
         first, running = self.group.rank == 0, self.recall(RUNNING)
         if first and running is not None:
-            _tell(self.record(self.number), running)
+            _tell(self.learner.recorder(self.number), running)
         self.told = 0
         if running is not None:
             self.own = RUNNING, running
             self.told = running.values.get(TOLD, len(running.values["records"]))
-        record = self.record(self.number) if first else lambda row: None
+        record = self.learner.recorder(self.number) if first else lambda row: None
         with self.context.log.phase("train"):
-            found = fit(self.classifier, record, keeper=self)
+            found = self.learner.fit(record, 0, self, None)
         self.own = DONE, self._told(_state_of(found))
 
     def _told(self, state: State) -> State:
@@ -206,7 +224,7 @@ class _Turn(Keeper):
 
     def _look(self, state: Callable[[], State] | None = None) -> None:
         """Once more; state: tells that of this rank's loop. Ranks: all call."""
-        made = self.turn.start * self.classifier.case.epochs + self.looks
+        made = self.turn.start * self.learner.looks + self.looks
         self.looks += 1
         try:
             self.context.keeper.at(made, "members", partial(self._save, state))

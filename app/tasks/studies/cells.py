@@ -9,6 +9,7 @@ import numpy as np
 
 from app.checkpoint.checkpoints import Keeper, Within
 from app.checkpoint.store import State
+from app.comm.guard import raise_together
 from app.output import plain
 from app.tasks.context import Context
 
@@ -85,3 +86,17 @@ def measurement(context: Context, key: str, make: Callable[[], Any]) -> Any:
 def _as_json(value: Any) -> Any:
     """A value as it comes back from JSON: the same whether it was kept or not."""
     return json.loads(json.dumps(value, default=plain))
+
+
+def measured(
+    context: Context, measure: Callable[[int], Any], turn: range, missing: list[int]
+) -> list[Any]:  # fmt: skip
+    """What is measured of some folds of a turn: by all ranks together or, where each has the whole graph, of
+    one fold by each. Ranks: all call."""
+    group, own = context.alike, None
+    if group is None:
+        return [measure(turn[at]) for at in missing]
+    with raise_together(group, "training", rest=True):
+        if group.rank < len(missing):
+            own = measure(turn[missing[group.rank]])
+    return [json.loads(group.broadcast_text(json.dumps(own, default=plain), r)) for r in range(len(missing))]

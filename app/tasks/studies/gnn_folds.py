@@ -4,27 +4,30 @@ Source   Xu et al. 2019, section 7: ten folds of each set of TU Dortmund's colle
          mean over the folds; here that is told beside what the weights say that were kept (tasks/folds.py)
 """
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from app.comm.guard import digest_text, raise_together
-from app.output import plain
+from app.case.config import is_forecast
+from app.comm.guard import digest_text
 from app.plots.charts import plot_lines
 from app.tasks.context import Context
 from app.tasks.folds import LOST, columns_of, mean_curve, mean_lost, run_fold, summary
 from app.tasks.levels.said import TOLD
 from app.tasks.levels.whole import whole_where_small
-from app.tasks.studies.cells import cells_at_once
+from app.tasks.studies.cells import cells_at_once, measured
 from app.tasks.studies.gnn_subjects import Subject, subject_of, subjects
 
 SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
 
 
 def run_folds(context: Context) -> dict[str, Any]:
-    """Every fold of every data set and seed. Ranks: all call."""
+    """Every fold of every data set and seed; of forecasts every origin. Ranks: all call."""
+    if is_forecast(context.case):
+        from app.tasks.studies.series_folds import run_origins  # of this level alone
+
+        return run_origins(context)
     study, table, rows, digests, panels, columns = context.case.study, [], [], {}, {}, ()
     for subject in map(_where_small, subjects(context, splits=False)):
         for text in subject.examples.lacking_folds(subject.context.group, study.folds):
@@ -71,21 +74,7 @@ def _folds(context: Context, subject: Subject, seed: int) -> Iterator[list[Any]]
     for first in range(0, study.folds, at_once):
         turn = range(first, min(first + at_once, study.folds))
         keys = [f"{subject.name} {subject.recipe} seed {seed}, fold {fold} of {study.folds}" for fold in turn]
-        yield from cells_at_once(context, keys, partial(_measured, subject.context, measure, turn))
-
-
-def _measured(
-    context: Context, measure: Callable[[int], Any], turn: range, missing: list[int]
-) -> list[Any]:  # fmt: skip
-    """What is measured of some folds of a turn: by all ranks together or, where each has the whole graph, of
-    one fold by each. Ranks: all call."""
-    group, own = context.alike, None
-    if group is None:
-        return [measure(turn[at]) for at in missing]
-    with raise_together(group, "training", rest=True):
-        if group.rank < len(missing):
-            own = measure(turn[missing[group.rank]])
-    return [json.loads(group.broadcast_text(json.dumps(own, default=plain), r)) for r in range(len(missing))]
+        yield from cells_at_once(context, keys, partial(measured, subject.context, measure, turn))
 
 
 def _where_small(subject: Subject) -> Subject:

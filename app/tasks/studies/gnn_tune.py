@@ -1,5 +1,5 @@
-"""Task study, kind tune: the settings of [gnn] (of links of [links], too), or of [rgcn], with the best
-validation score, by successive halving.
+"""Task study, kind tune: the settings of [gnn] (of links of [links], of forecasts of [forecast], too), or of
+[rgcn], with the best validation score, by successive halving.
 
 All trials are trained with the first seed; the best of them, one in study.race, go on with twice as many
 seeds, and so on until those left have been trained with all. Ranks share the trials, parallel.spatial of them
@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from app.case.config import Case
+from app.case.config import Case, is_forecast
 from app.case.study import StudyCase
 from app.case.text import to_toml
 from app.comm.grid import Grid, cut_grid, fit_groups
@@ -65,7 +65,7 @@ def run_tune(context: Context) -> dict[str, Any]:
     grid = cut_grid(context.group, groups, groups)
     inner = context.within(grid)
     with grid.together("reading the graph"):
-        tuned = tuned_of(inner)
+        tuned = _series_of(inner) if is_forecast(case) else tuned_of(inner)
     courses, watch = tune(context, grid, tuned, trials)
     best, rows = best_of(courses, watch), rows_of(courses, watch)
     _finish(context, courses, tuned, best)
@@ -73,6 +73,14 @@ def run_tune(context: Context) -> dict[str, Any]:
         "digest": digest_of(courses), "best": best, "rows": rows, "not_possible": trials.impossible,
         "instances": [],
     }  # fmt: skip
+
+
+def _series_of(context: Context) -> Tuned:
+    """The series of a case of forecasts, loaded. Ranks: all call."""
+    from app.tasks.forecast_inputs import read_series
+    from app.tasks.studies.series import SeriesTuned  # of this level alone
+
+    return SeriesTuned(context, *read_series(context))
 
 
 def tune(context: Context, grid: Grid, tuned: Tuned, trials: Trials) -> tuple[list[Course], str]:

@@ -1,5 +1,5 @@
-"""Trials of a tuning: which settings of [gnn], and of [links], or of [rgcn], are tried, from the lists and
-ranges that study.vary names."""
+"""Trials of a tuning: which settings of [gnn], and of [links] or [forecast], or of [rgcn], are tried, from
+the lists and ranges that study.vary names."""
 
 import math
 import re
@@ -12,9 +12,11 @@ import msgspec
 import numpy as np
 
 from app.case.check import mistakes
-from app.case.config import Case
+from app.case.config import Case, is_forecast
 from app.case.conflicts import network_conflicts
+from app.case.forecast import ForecastCase
 from app.case.gnn import GnnCase, LinksCase, RgcnCase
+from app.case.rules.forecasts import READ_BY_FORECASTS
 from app.case.rules.networks import OF_RELATIONAL_LAYERS
 from app.errors import CaseError
 from app.gnn.model import check_layers
@@ -44,7 +46,11 @@ OF_GOAL = {
     **dict.fromkeys(["ask_relations", "margin", "n3"], "links"),
     **dict.fromkeys(["keep", "prune"], "classes"),
 }
-TABLES = {"links": LinksCase, "rgcn": RgcnCase}  # by the prefix of a key; without one: GnnCase
+# Of [forecast], which say what a forecaster is and how it learns, not what it forecasts, or is judged by.
+OF_FORECAST = ("model", "window", "hops", "batch", "steps", "loss", "normalise", "base", "ridge", "period")
+# Tables by the prefix of a key; without one: GnnCase.
+TABLES = {"links": LinksCase, "rgcn": RgcnCase, "forecast": ForecastCase}
+Tables = tuple[GnnCase, LinksCase, RgcnCase, ForecastCase]
 BETWEEN_LAYERS = ("hidden", "dropout")  # of [rgcn], which a single layer does not read
 # Keys of [gnn] that decide which layers there are, hence which other keys are read.
 STRUCTURE = ("model", "depth", "level", "layers", "readout_of")
@@ -58,7 +64,8 @@ DIGITS = 3  # of a number drawn from a wide range
 
 @dataclass(frozen=True)
 class Varied:
-    """A key of [gnn], or "links." and one of [links], "rgcn." and one of [rgcn], and what it is tried with.
+    """A key of [gnn], or "links." and one of [links], "rgcn." and one of [rgcn], "forecast." and one of
+    [forecast], and what it is tried with.
 
     values   as TOML writes them, or words     ends   of a range, from which values are drawn; None: a list
     """
@@ -95,7 +102,7 @@ class Varied:
         return str(round(value)) if isinstance(self.usual, int) else repr(value)
 
 
-def place_of(key: str) -> tuple[type[GnnCase] | type[LinksCase] | type[RgcnCase], str]:
+def place_of(key: str) -> tuple[type[Any], str]:
     """The table of a key of study.vary, and its name there."""
     table, _, name = key.rpartition(".")
     return TABLES.get(table, GnnCase), name
@@ -113,6 +120,7 @@ class Trial:
     gnn: GnnCase
     links: LinksCase
     rgcn: RgcnCase
+    forecast: ForecastCase
 
     @property
     def name(self) -> str:
@@ -121,7 +129,8 @@ class Trial:
 
     def case_of(self, case: Case) -> Case:
         """A case with the settings."""
-        return msgspec.structs.replace(case, gnn=self.gnn, links=self.links, rgcn=self.rgcn)
+        tables = {"gnn": self.gnn, "links": self.links, "rgcn": self.rgcn, "forecast": self.forecast}
+        return msgspec.structs.replace(case, **tables)
 
 
 @dataclass
@@ -196,7 +205,9 @@ def _refuse_key(case: Case, key: str, place: str) -> None:
     if relational != (table is RgcnCase):
         right = 'a key "rgcn.KEY" of [rgcn]' if relational else 'gnn.model = "rgcn", whose keys these are,'
         raise CaseError(f"{place}: {right} would be right")
-    if table is RgcnCase:
+    if (case.gnn.level == "forecast" and not relational) or table is ForecastCase:
+        _refuse_of_series(case, key, place)
+    elif table is RgcnCase:
         _refuse_relational(case, name, place)
     elif table is LinksCase:
         if case.gnn.level != "link":
@@ -207,6 +218,22 @@ def _refuse_key(case: Case, key: str, place: str) -> None:
     elif key not in GnnCase.__struct_fields__ or key in FIXED:
         fixed = "is not tried" if key in GnnCase.__struct_fields__ else "is no key of [gnn]"
         raise CaseError(f'{place}: {show(key)} {fixed}; "KEY VALUE VALUE ..." would be right')
+
+
+def _refuse_of_series(case: Case, key: str, place: str) -> None:
+    """Refuse what is not varied of forecasts. Raises CaseError."""
+    table, name = place_of(key)
+    if case.gnn.level != "forecast":
+        raise CaseError(f'{place}: [forecast] is read by gnn.level = "forecast" alone; leave it out')
+    if table is ForecastCase:
+        section, tried = "forecast", OF_FORECAST
+    else:
+        section, tried = "gnn", tuple(each for each in READ_BY_FORECASTS["gnn"] if each not in FIXED)
+    if name not in tried or table not in (ForecastCase, GnnCase):
+        fixed = (
+            "is not tried of forecasts" if name in table.__struct_fields__ else f"is no key of [{section}]"
+        )
+        raise CaseError(f"{place}: {show(key)} {fixed}; {', '.join(tried)} would be right")
 
 
 def _refuse_relational(case: Case, name: str, place: str) -> None:
@@ -286,7 +313,7 @@ def _combinations(case: Case, varied: list[Varied]) -> Iterator[dict[str, str]]:
 
 
 class _Networks:
-    """[gnn], [links] and [rgcn] with settings of trials; what is asked again is remembered."""
+    """[gnn], [links], [rgcn] and [forecast] with settings of trials; what is asked again is remembered."""
 
     def __init__(self, case: Case, varied: list[Varied]) -> None:
         self.case = case
@@ -305,7 +332,7 @@ class _Networks:
             if some is not None and place_of(each.key)[0] is GnnCase:
                 self._asked[each.key] = some
 
-    def of(self, settings: dict[str, str]) -> tuple[tuple[GnnCase, LinksCase, RgcnCase], set[str]]:
+    def of(self, settings: dict[str, str]) -> tuple[Tables, set[str]]:
         """The tables, and the keys that the layers do not read, which are at their defaults."""
         values: dict[Any, dict[str, Any]] = {table: {} for table in (GnnCase, *TABLES.values())}
         for key, text in settings.items():
@@ -313,13 +340,28 @@ class _Networks:
             values[table][name] = self._value(key, text)
         if values[RgcnCase]:
             return self._relational(values[RgcnCase])
+        if is_forecast(self.case) or values[ForecastCase]:
+            return self._of_series(values)
         gnn = _replaced(self.case.gnn, values[GnnCase])
         unread = self._unread_of(gnn)
         gnn = _replaced(gnn, {key: getattr(GnnCase(), key) for key in unread}) if unread else gnn
         links = _replaced(self.case.links, values[LinksCase]) if values[LinksCase] else self.case.links
-        return (gnn, links, self.case.rgcn), unread
+        return (gnn, links, self.case.rgcn, self.case.forecast), unread
 
-    def _relational(self, values: dict[str, Any]) -> tuple[tuple[GnnCase, LinksCase, RgcnCase], set[str]]:
+    def _of_series(self, values: dict[Any, dict[str, Any]]) -> tuple[Tables, set[str]]:
+        """The same of a forecaster."""
+        gnn = _replaced(self.case.gnn, values[GnnCase])
+        forecast = _replaced(self.case.forecast, values[ForecastCase])
+        unread = set()
+        if forecast.model != "temporal":
+            unread |= {"depth"} & (self._asked.keys() | values[GnnCase].keys())
+            gnn = _replaced(gnn, {"depth": GnnCase().depth})
+        if forecast.base == "last":
+            unread |= {f"forecast.{key}" for key in {"ridge"} & values[ForecastCase].keys()}
+            forecast = _replaced(forecast, {"ridge": ForecastCase().ridge})
+        return (gnn, self.case.links, self.case.rgcn, forecast), unread
+
+    def _relational(self, values: dict[str, Any]) -> tuple[Tables, set[str]]:
         """The same of settings of [rgcn]."""
         rgcn = _replaced(self.case.rgcn, values)
         unread = BETWEEN_LAYERS if rgcn.layers <= 1 else ()
@@ -329,7 +371,8 @@ class _Networks:
         unread += ("bases",) if rgcn.blocks or not rgcn.layers else ()
         unread += () if rgcn.layers else OF_RELATIONAL_LAYERS
         rgcn = _replaced(rgcn, {key: getattr(RgcnCase(), key) for key in unread})
-        return (self.case.gnn, self.case.links, rgcn), {f"rgcn.{key}" for key in unread if key in values}
+        tables = self.case.gnn, self.case.links, rgcn, self.case.forecast
+        return tables, {f"rgcn.{key}" for key in unread if key in values}
 
     def refusal(self, trial: Trial) -> str:
         """Why it cannot be trained; "" where it can."""
@@ -342,6 +385,8 @@ class _Networks:
             check_study_network(gnn)
         except CaseError as error:
             return str(error)
+        if gnn.level == "forecast":
+            return ""
         layers = msgspec.structs.replace(gnn, **{key: getattr(GnnCase(), key) for key in TRAINED})
         if (same := msgspec.json.encode(layers)) not in self._refusals:
             self._refusals[same] = _refusal(layers)

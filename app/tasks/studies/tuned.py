@@ -59,11 +59,11 @@ def tuned_of(context: Context) -> Tuned:
     return GraphTuned(make_subject(context, case.study.seeds))
 
 
-def _unjudged(name: str, what: str) -> CaseError:
+def unjudged(name: str, what: str) -> CaseError:
     return CaseError(f"{name}: tuning compares scores of {what}; there are none")
 
 
-def _failed(record: Record, error: NumericsError) -> Record:
+def failed(record: Record, error: NumericsError) -> Record:
     """That of a training that left the finite numbers."""
     return record | {"val": None, "test": None, "epochs": 0, "digest": "", "failed": str(error)}
 
@@ -93,7 +93,7 @@ class GraphTuned:
     def refuse_unjudged(self) -> None:
         """Without validation examples. Raises CaseError."""
         if not self.subject.examples.counts["val"]:
-            raise _unjudged(self.name, f"validation {self.subject.examples.lacking}")
+            raise unjudged(self.name, f"validation {self.subject.examples.lacking}")
 
     def train_once(self, trial: Trial, seed: int) -> Record:
         """See Tuned. Ranks: all of the subject call."""
@@ -107,7 +107,7 @@ class GraphTuned:
             found = fit(classifier, check_every=context.case.run.check_every, keeper=context.keeper)
             refuse_infinite_rows(context.group, classifier.real_rows(classifier.scores_own()))
         except NumericsError as error:
-            return _failed(record, error)
+            return failed(record, error)
         scores = classifier.evaluate(watch.removeprefix("val_"))
         words, test = subject.examples.test_score(classifier, scores, watch)
         return record | {
@@ -155,7 +155,7 @@ class RelationalTuned:
         else:
             judged = self.labels is not None and (self.labels.val_label >= 0).any()
         if not judged:
-            raise _unjudged(self.name, f"validation {self.what}")
+            raise unjudged(self.name, f"validation {self.what}")
 
     def train_once(self, trial: Trial, seed: int) -> Record:
         """See Tuned. Ranks: all call."""
@@ -164,7 +164,7 @@ class RelationalTuned:
         try:
             return record | train(trial.rgcn, seed)
         except NumericsError as error:
-            return _failed(record, error)
+            return failed(record, error)
         except (CaseError, GraphError) as error:
             return {"seed": seed, "refused": str(error)}
 
