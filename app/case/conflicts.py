@@ -47,7 +47,7 @@ def conflicts(
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
     of_problems = (
-        _policy_alone, _communities, _partition, _dismantling, _coverage, _influence, _facility, _steiner,
+        _policy_alone, _communities, _partition, _dismantling, _coverage, _influence, _facility, _dense, _steiner,
         _pairs, _routing, _directed, _eliminations, _arrangements,
     )  # fmt: skip
     for rules in (*of_problems, _agent, _name_of_run):
@@ -357,6 +357,26 @@ def _facility(case: Case) -> Iterator[Mistake]:
     if case.graph.generator in ("sets", "customers", "arcs"):
         found = f"er, geometric or uniform_points would be right, got {show(case.graph.generator)}"
         yield ("graph", "generator"), f"facilities are nodes of a graph, or points: {found}"
+
+
+def _dense(case: Case) -> Iterator[Mistake]:
+    """Which dense subgraphs are sought, and of how many nodes, of other problems; a number nobody reads."""
+    problem, usual = case.problem, ProblemCase()
+    if problem.name != "dense" or case.run.task != "solve":
+        if problem.name == "dense" and case.run.task in ("train", "study"):
+            return  # what else there is refuses it by its name
+        right = 'only problem.name = "dense" has one, and run.task = "solve" reads it: leave it out'
+        for key in ("dense", "size"):
+            if getattr(problem, key) != getattr(usual, key):
+                yield ("problem", key), right
+        return
+    if problem.dense == "average" and problem.size != usual.size:
+        yield ("problem", "size"), 'is read with problem.dense = "size"; leave it out'
+    if problem.dense == "size" and case.graph.node_weights:
+        yield ("graph", "node_weights"), "so many nodes are chosen, whatever they weigh: leave it out"
+    if case.graph.generator in ("sets", *OF_POINTS):
+        found = f"er or ba would be right, got {show(case.graph.generator)}"
+        yield ("graph", "generator"), f"dense subgraphs are of edges: {found}"
 
 
 def _eliminations(case: Case) -> Iterator[Mistake]:

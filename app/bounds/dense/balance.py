@@ -71,6 +71,7 @@ class Balance:
     held, one   [nnz] int64, what the row of each entry holds of its edge, and the units to one of weight; one is 0
                 before the first round
     steps       made so far: rounds, then phases of flows
+    flows       whether rounds are over and flows at work
     done        the set is the densest
     """
 
@@ -85,7 +86,7 @@ class Balance:
         self.held, self.one = np.zeros(len(graph.indices), dtype=np.int64), 0
         self.load = np.zeros(n, dtype=np.int64)
         self.steps, self.done, self.order = 0, False, np.zeros(n, dtype=np.int32)
-        self._flows = False
+        self.flows = False
 
     def know(self, chosen: np.ndarray) -> bool:
         """A set [n] bool from elsewhere; True where it is denser than all before."""
@@ -93,21 +94,21 @@ class Balance:
         if weight * self.best.size <= self.best.weight * size:
             return False
         self.best, self.chosen = Ratio(weight, size), chosen.copy()
-        if self._flows:
+        if self.flows:
             self._aim()
         return True
 
     def step(self) -> None:
         """A round, or a phase of a flow."""
         self.steps += 1
-        if self._flows:
+        if self.flows:
             self._phase()
         else:
             self.round()
-            self._flows = self.one >= ROUNDS
+            self.flows = self.one >= ROUNDS
             if self.largest() == Fraction(*self.best.reduced()):
                 self.done = True
-            elif self._flows:
+            elif self.flows:
                 self._aim()
 
     def largest(self) -> Fraction:
