@@ -4,12 +4,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from app.graphs.dense import AVERAGE, SIZE
 from app.graphs.graph import Graph
 from app.problems.sets import SetProblem
 from app.problems.unlearned import Unlearned
 from app.search.dense.baselines import BASELINES
-from app.search.dense.tools import KINDS
+from app.search.dense.size_tools import SizeTools
+from app.search.dense.tools import AverageTools, DenseTools
 from app.toolbox import Instance
+
+KINDS: dict[str, type[DenseTools]] = {AVERAGE: AverageTools, SIZE: SizeTools}
 
 
 class DenseSubgraph(Unlearned, SetProblem):

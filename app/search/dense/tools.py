@@ -1,7 +1,6 @@
 """The toolboxes of dense subgraphs: what both kinds share, and the densest subgraph."""
 
 import math
-from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
 
@@ -264,5 +263,3 @@ def _told(value: int, unit: float) -> float | int:
     """A value in its unit."""
     return value if unit == 1 else value * unit
 
-
-KINDS: dict[str, Callable[[Instance, Any], DenseTools]] = {"average": AverageTools}
