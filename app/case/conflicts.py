@@ -47,8 +47,8 @@ def conflicts(
     yield from _located(_training_and_hubs(case), places)
     yield from _policy_conflicts(case, places)
     of_problems = (
-        _policy_alone, _communities, _partition, _dismantling, _coverage, _influence, _facility, _dense, _steiner,
-        _pairs, _routing, _directed, _eliminations, _arrangements,
+        _policy_alone, _communities, _partition, _dismantling, _coverage, _influence, _facility, _dense,
+        _steiner, _pairs, _routing, _directed, _eliminations, _arrangements,
     )  # fmt: skip
     for rules in (*of_problems, _agent, _name_of_run):
         yield from _located(rules(case), places)

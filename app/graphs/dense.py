@@ -1,9 +1,10 @@
 """Dense subgraphs: a graph with whole weights of edges and sizes of nodes, and how dense a set of nodes is.
 
-The density of a set S is W(S) / s(S): the weight of the edges with both ends in S over the sizes of its nodes.
-Ratios are compared as fractions. Where one number has to stand for a ratio it is the code floor(ratio * 2^scale):
-two ratios of whole numbers whose denominators are at most s differ by at least 1 / s^2, so that codes of other
-ratios differ where 2^scale >= s^2; where that has no room in 62 bits, ratios that are nearer count as equal.
+The density of a set S is W(S) / s(S): the weight of the edges with both ends in S over the sizes of its
+nodes. Ratios are compared as fractions. Where one number has to stand for a ratio it is the code floor(ratio
+* 2^scale): two ratios of whole numbers whose denominators are at most s differ by at least 1 / s^2, so that
+codes of other ratios differ where 2^scale >= s^2; where that has no room in 62 bits, ratios that are nearer
+count as equal.
 """
 
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ class DenseGraph:
     indptr   [n+1] int64, indices [nnz] int32, as Graph has them
     weight   [nnz] int64, of edges        size   [n] int64, of nodes, above 0
     twin     [nnz] int64, the entry of the same edge in the other row
+
     """
 
     indptr: np.ndarray
@@ -65,9 +67,7 @@ class DenseGraph:
         return int(self.weight[both].sum()) // 2, int(self.size[chosen].sum())
 
 
-def dense_graph(
-    indptr: np.ndarray, indices: np.ndarray, weight: np.ndarray, size: np.ndarray
-) -> DenseGraph:
+def dense_graph(indptr: np.ndarray, indices: np.ndarray, weight: np.ndarray, size: np.ndarray) -> DenseGraph:
     """A graph of symmetric rows, whose columns ascend."""
     # Entries sorted by column, then row, are the entries of the transpose in its own order.
     order = np.argsort(indices, kind="stable")
@@ -87,7 +87,7 @@ def row_sums(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
 
 
 def sizes_of(graph: Graph) -> tuple[np.ndarray, float]:
-    """[n] int64, the sizes of the nodes, their weights, and the unit of these. Raises CaseError, GraphError."""
+    """[n] int64, the sizes of the nodes (their weights), and their unit. Raises CaseError, GraphError."""
     if graph.node_weights is None:
         return np.ones(graph.n, dtype=np.int64), 1.0
     wrong = np.flatnonzero(~(graph.node_weights > 0))
@@ -102,7 +102,7 @@ def sizes_of(graph: Graph) -> tuple[np.ndarray, float]:
 
 
 def weights_of(graph: Graph, largest: int) -> tuple[np.ndarray, float]:
-    """[nnz] int64, the weights of the edges, and their unit; they add up to at most `largest` (each twice)."""
+    """[nnz] int64, the weights of the edges, and their unit; each twice they add up to `largest` at most."""
     if graph.weights is None:
         return np.ones(len(graph.indices), dtype=np.int64), 1.0
     return whole_numbers(graph.weights, f"{graph.name}: an edge weight", largest)

@@ -1,21 +1,22 @@
 """Loads of the densest subgraph problem, balanced until the densest set is proved.
 
-The linear program of the density (Charikar 2000) has a dual that shares the weight w_e of each edge between its
-ends: any sharing proves that no set is denser than the largest load of a node for its size, because a set S has
+The linear program of the density (Charikar 2000) has a dual that shares the weight w_e of each edge between
+its ends: any sharing proves that no set is denser than the largest load of a node for its size, because a set
+S has
 
     W(S)  <=  sum over v of S of load(v)  <=  s(S) max over v of load(v) / s(v),
 
-for the edges in S give all of their weight to nodes of S. Rounds of Greedy++ (Boob et al. 2020) make such loads: in
-each of them nodes go one by one, that of the least load and rest of weight for its size first, and it takes the
-edges that it still has. The mean of the rounds is a sharing, and what is left on the way are sets, of which the
-densest counts; the first round is Charikar's peeling.
+for the edges in S give all of their weight to nodes of S. Rounds of Greedy++ (Boob et al. 2020) make such
+loads: in each of them nodes go one by one, that of the least load and rest of weight for its size first, and
+it takes the edges that it still has. The mean of the rounds is a sharing, and what is left on the way are
+sets, of which the densest counts; the first round is Charikar's peeling.
 
-What is left to the optimum a flow decides (after Goldberg 1984, on the graph itself). With p/q the density of the
-densest set that is known, each edge has q w_e units to give, and a node room for p s(v). Loads above the room move
-along edges to nodes that have some (Dinic 1970). Either all loads fit: then they prove that p/q is the largest
-density there is. Or the nodes that are reached from those with too much, R, have no room left: they hold all of
-what the edges in R give and nothing of others, so that q W(R) = load(R) > p s(R), a denser set, from which it goes on
-(Dinkelbach 1967). All numbers are whole.
+What is left to the optimum a flow decides (after Goldberg 1984, on the graph itself). With p/q the density of
+the densest set that is known, each edge has q w_e units to give, and a node room for p s(v). Loads above the
+room move along edges to nodes that have some (Dinic 1970). Either all loads fit: then they prove that p/q is
+the largest density there is. Or the nodes that are reached from those with too much, R, have no room left:
+they hold all of what the edges in R give and nothing of others, so that q W(R) = load(R) > p s(R), a denser
+set, from which it goes on (Dinkelbach 1967). All numbers are whole.
 """
 
 import ctypes
@@ -68,11 +69,12 @@ class Balance:
     """Loads of a graph with at least one node, and the densest set that they have led to, step by step.
 
     best        the density of that set       chosen   [n] bool, the set
-    held, one   [nnz] int64, what the row of each entry holds of its edge, and the units to one of weight; one is 0
-                before the first round
+    held, one   [nnz] int64, what the row of each entry holds of its edge, and the units to one of weight:
+                0 before the first round
     steps       made so far: rounds, then phases of flows
     flows       whether rounds are over and flows at work
     done        the set is the densest
+
     """
 
     def __init__(self, graph: DenseGraph, seed: int | None = None, compiled: bool = True) -> None:

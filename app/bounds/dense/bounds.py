@@ -16,7 +16,9 @@ CHECK_SECONDS = 2e-7  # of a check, for each entry
 class LoadBounds(Bounds):
     """The largest load for its size of the best sharing so far.
 
-    code   of a ratio: numerator, denominator   whole   the proof of the whole graph, of what the core's rows hold
+    code   of a ratio: numerator, denominator
+    whole  shares of all edges, of what the rows of the core hold, and the units
+
     """
 
     closing, near, leads = True, 1.0, True

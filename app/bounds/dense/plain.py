@@ -19,6 +19,7 @@ def run_round(
     """A round of Greedy++: the order in which nodes go, and where in it the densest set begins (n: none).
 
     rows   of each node (entry, neighbour, weight); load, held and best are changed
+
     """
     n = len(size)
     rest = [sum(w for _, _, w in row) for row in rows]

@@ -7,13 +7,16 @@ from app.graphs.dense import DenseGraph, row_sums
 FREE, FORCED, BARRED = 0, 1, 2  # states of nodes
 
 
-def row_values(graph: DenseGraph, held: np.ndarray, state: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+def row_values(
+    graph: DenseGraph, held: np.ndarray, state: np.ndarray, most: int
+) -> tuple[np.ndarray, np.ndarray]:
     """[n] int64, the most that a node's entries are worth with exactly `most` others; [nnz] bool, which.
 
     All forced nodes are among the others, no barred one is; those that are no neighbours are worth 0. Where a
     free node would be one of too many, or too few are free, what is told is of no set, and harmless.
 
     held   [nnz] int64     state   [n] uint8
+
     """
     n, rows = graph.n, graph.rows()
     other = state[graph.indices]

@@ -1,18 +1,19 @@
 """Upper bounds on the weight inside sets of exactly k nodes: shares of edges, and cases.
 
-Each edge e shares one * w_e whole units, of whatever sign, between its ends, c_uv at u and c_vu at v. A set S of k
-nodes has in it
+Each edge e shares one * w_e whole units, of whatever sign, between its ends, c_uv at u and c_vu at v. A set S
+of k nodes has in it
 
     one W(S)  =  sum over u of S of (sum over the others v of S of c_uv)  <=  sum over u of S of r_u,
 
-r_u being the most that k - 1 others are worth to u, 0 where they are no neighbours; and that is at most what the k
-largest r_u add up to. This is the Lagrangian of the first level of the reformulation-linearisation of the
-problem, without multipliers of pairs that are no edges (Adams and Sherali 1986; the bound of Gilmore and Lawler for
-fixed shares). Subgradient steps of Polyak's length look for the shares of least bound: those of an edge whose ends
-both take the other stay, where one of them does the share moves to the other.
+r_u being the most that k - 1 others are worth to u, 0 where they are no neighbours; and that is at most what
+the k largest r_u add up to. This is the Lagrangian of the first level of the reformulation-linearisation of
+the problem, without multipliers of pairs that are no edges (Adams and Sherali 1986; the bound of Gilmore and
+Lawler for fixed shares). Subgradient steps of Polyak's length look for the shares of least bound: those of an
+edge whose ends both take the other stay, where one of them does the share moves to the other.
 
-Cases say of a node that it is in S, or is not (state of app/bounds/dense/rows.py); the bound of all is the largest of
-the cases that are left, and that one is divided next, at the node that is taken by about half of what takes it.
+Cases say of a node that it is in S, or is not (state of app/bounds/dense/rows.py); the bound of all is the
+largest of the cases that are left, and that one is divided next, at the node that is taken by about half of
+what takes it.
 """
 
 import ctypes
@@ -37,7 +38,18 @@ TABLE = 1 << 22  # shares of all cases together
 CHECK_SECONDS = 5e-7  # of a check, for each entry of each case
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 ROWS = function(
-    "lk_dense_rows", Long, Pointer, Pointer, Pointer, Pointer, Long, Long, Long, Pointer, Pointer, returns=Long
+    "lk_dense_rows",
+    Long,
+    Pointer,
+    Pointer,
+    Pointer,
+    Pointer,
+    Long,
+    Long,
+    Long,
+    Pointer,
+    Pointer,
+    returns=Long,
 )
 
 
@@ -47,6 +59,7 @@ class Case:
 
     state   [n] uint8     held   [nnz] int64, shares     total   the bound, in units
     node    the best one to say more of, -1: none is free
+
     """
 
     state: np.ndarray
@@ -193,7 +206,7 @@ class SplitBounds(Bounds):
         return case.state == FORCED if not room else case.state != BARRED
 
     def proof(self) -> SplitBound:
-        """What proves the bound: the tree of cases, node by node, and the shares of each that is not divided."""
+        """What proves the bound: the tree of cases, and the shares of each that is not divided."""
         if not self._cases:
             course = self._course
             return self._certified([course.best_held], [-1])
@@ -220,6 +233,7 @@ class _Course:
     """Subgradient steps of one case.
 
     best, best_held   the least bound in units, and the shares that prove it
+
     """
 
     def __init__(self, owner: SplitBounds, state: np.ndarray, held: np.ndarray) -> None:

@@ -21,6 +21,7 @@ class SplitBound(Proof):
     shares   [leaves, edges] int64, of each case that is not divided, see entries_of_shares
     tree     the cases from the whole on: the node that one is divided at, then the cases with it, then those
              without; -1: not divided
+
     """
 
     upper: int
@@ -33,7 +34,9 @@ class SplitBound(Proof):
         """Raises BadCertificate where the tree is none, or shares may leave 63 bits."""
         leaves = int((self.tree < 0).sum())
         if len(self.tree) != 2 * leaves - 1 or leaves > DEEPEST or self.shares.shape[0] != leaves:
-            raise BadCertificate(f"{self.method}: {len(self.tree)} cases with {len(self.shares)} rows of shares")
+            raise BadCertificate(
+                f"{self.method}: {len(self.tree)} cases with {len(self.shares)} rows of shares"
+            )
         if (self.tree >= graph.n).any():
             raise BadCertificate(f"{self.method}: divided at a node that there is not")
         for share in self.shares:

@@ -16,6 +16,7 @@ def entries_of_shares(graph: DenseGraph, share: np.ndarray, one: int) -> np.ndar
 
     share   [edges] int64, of the edges in the order of the entries whose column is above their row, what that
             row gets; the column gets the rest of one * weight
+
     """
     first = np.flatnonzero(graph.indices > graph.rows())
     held = np.zeros(len(graph.indices), dtype=np.int64)
@@ -47,6 +48,7 @@ class LoadBound(Proof):
     Source   the dual of the linear program of Charikar 2000
 
     share   [edges] int64, see entries_of_shares
+
     """
 
     upper: int

@@ -13,6 +13,7 @@ class DensestSearch(Search):
     """A function of graph, start, seed, and steps made: rounds of Greedy++, then phases of flows.
 
     Ties go as the seed has it. Flows end, with the densest set (app/bounds/dense/balance.py).
+
     """
 
     hears = True

@@ -17,9 +17,11 @@ UNREAD = "weights of nodes are not read: so many nodes are chosen, whatever they
 
 
 class SizeTools(DenseTools):
-    """Exactly problem.size nodes; weights of edges may have any sign. The core is the nodes that may be chosen.
+    """Exactly problem.size nodes; weights of edges may have any sign. The core is the nodes that may be
+    chosen.
 
     forced   [a] bool, of these the nodes that have to be chosen
+
     """
 
     usual_steps = 50_000
@@ -45,8 +47,9 @@ class SizeTools(DenseTools):
         self.forced[np.searchsorted(self.names, instance.inside)] = True
 
     def restrict(self, solution: np.ndarray) -> np.ndarray:
-        """[a] bool, what of a set may be chosen, with what has to be; of too many those that lose least go, of too
-        few those that gain most come.
+        """[a] bool, what of a set may be chosen, with what has to be; those that lose least go, or those that
+        gain most come.
+
         """
         asked = self.asked
         chosen = solution.astype(bool)[self.names] | self.forced

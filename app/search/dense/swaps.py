@@ -1,10 +1,10 @@
 """Local search for the heaviest sets of exactly k nodes: exchanges, with the gain of every node kept.
 
-The gain of a node is the weight of its edges to chosen nodes. In a step the chosen node of least gain leaves, then
-the node outside of largest gain comes, which sees that the other has gone; what has moved stays where it is for a
-drawn number of steps (tabu, Glover 1989; constrained exchanges as in Wu and Hao 2013). After STALE steps without a
-better set the search goes on from the best one, of which as many nodes as the times it has stalled, at least two and
-at most half of them, are exchanged for drawn ones.
+The gain of a node is the weight of its edges to chosen nodes. In a step the chosen node of least gain leaves,
+then the node outside of largest gain comes, which sees that the other has gone; what has moved stays where it
+is for a drawn number of steps (tabu, Glover 1989; constrained exchanges as in Wu and Hao 2013). After STALE
+steps without a better set the search goes on from the best one, of which as many nodes as the times it has
+stalled, at least two and at most half of them, are exchanged for drawn ones.
 """
 
 import ctypes
@@ -45,13 +45,15 @@ SHAKE = function("lk_dense_shake", S, Long)
 class SwapSearch(MaskSearch):
     """A search for sets of most weight; a function of graph, start, seed, what it hears, and steps made.
 
-    start      [n] bool, a set of as many nodes as are asked for, some of them and of the others `fixed` [n] bool
+    start      [n] bool, a set of as many nodes as are asked for
+    fixed      [n] bool, nodes that stay, in it or outside
     seed       an integer, taken modulo 2^64
     compiled   False: the same without the compiled kernels
 
     steps      exchanges made so far
     best       weight inside the best set, found_at the step it was found in
     done       there is nothing to exchange
+
     """
 
     least_meeting = LEAST_MEETING

@@ -34,6 +34,7 @@ class DenseTools(Toolbox):
 
     asked    the graph of the nodes that may be chosen      names   [a] these
     inner    what reductions leave of it, the core          places  [m] its nodes among those of `asked`
+
     """
 
     bounds_follow = True
@@ -118,11 +119,13 @@ class DenseTools(Toolbox):
 class AverageTools(DenseTools):
     """The densest subgraph: most weight of inner edges for each node, or for the sizes of the nodes.
 
-    Values are codes of ratios (app/graphs/dense.py). A node goes that has, beside the nodes that are left, less
-    weight for its size than the best density p/q that is known: without it a set would be denser. The cut nodes
-    take all of what they have left, which is below p/q too: loads of the core prove bounds of the graph.
+    Values are codes of ratios (app/graphs/dense.py). A node goes that has, beside the nodes that are left,
+    less weight for its size than the best density p/q that is known: without it a set would be denser. The
+    cut nodes take all of what they have left, which is below p/q too: loads of the core prove bounds of the
+    graph.
 
     gone   [a] int64, when a node was cut; those of the core last
+
     """
 
     usual_steps = 10_000
@@ -150,7 +153,9 @@ class AverageTools(DenseTools):
         graph = self.whole
         key = graph.degree() / graph.size
         rows = graph.rows()
-        lower = (key[rows] < key[graph.indices]) | ((key[rows] == key[graph.indices]) & (rows < graph.indices))
+        lower = (key[rows] < key[graph.indices]) | (
+            (key[rows] == key[graph.indices]) & (rows < graph.indices)
+        )
         load = row_sums(np.where(lower, graph.weight, 0), graph.indptr)
         return math.ceil((load / graph.size).max(initial=0) * (1 + 1e-9)) + 1
 
@@ -262,4 +267,3 @@ class AverageTools(DenseTools):
 def _told(value: int, unit: float) -> float | int:
     """A value in its unit."""
     return value if unit == 1 else value * unit
-
