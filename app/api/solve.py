@@ -103,7 +103,7 @@ def solve(
                direction, or of paths; of qap also the path of a QAPLIB file
     problem    mvc (the default), mis, mds, fvs, dfvs (of arcs: a directed graph), dismantle, clique, maxcut,
                qubo, ising, set_cover, hitting_set, coverage, influence (of arcs, where the graph is
-               directed), facility, dense, ordering (of arcs; parallel ones add up, weights may have any sign),
+               directed), facility, dense, ordering (of arcs; parallel ones add up, weights of any sign),
                coloring, communities, partition, steiner, treewidth, tsp, cvrp, alignment or qap; the same as
                problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
