@@ -106,6 +106,24 @@ void lk_dense_shake(Swaps *s, int64_t count) {
     }
 }
 
+/* Fixed nodes alone, then an end of the drawn one of `entries` stored entries, then those of most gain, one by one. */
+void lk_dense_regrow(Swaps *s, int64_t entries) {
+    const int32_t v = s->indices[random_below(&s->random, (uint32_t)entries)];
+    int64_t count = s->size;
+    memset(s->free_at, 0, (size_t)s->n * sizeof *s->free_at);
+    for (int64_t i = s->size - 1; i >= 0; --i) {
+        const int32_t u = s->list[i];
+        if (s->fixed[u]) continue;
+        turn(s, u, -1);
+        trade(s, u, s->list[--count]);
+    }
+    for (int32_t u = s->fixed[v] ? -1 : v; count < s->size; u = -1) {
+        if (u < 0) u = most(s, count, s->n, 1);
+        turn(s, u, 1);
+        trade(s, u, s->list[count++]);
+    }
+}
+
 /* ---- bounds ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {

@@ -41,6 +41,25 @@ def shake(search: Any, count: int) -> None:
     search.random = draws.state
 
 
+def regrow(search: Any, entries: int) -> None:
+    """Fixed nodes alone, then an end of a drawn entry, then those of most gain, one by one."""
+    draws, count = SplitMix(search.random), search.size
+    v = int(search.indices[draws.below(entries)])
+    search.free_at[:] = 0
+    for u in search.list[: search.size][::-1].tolist():
+        if not search.fixed[u]:
+            count -= 1
+            _turn(search, u, -1)
+            _trade(search, u, int(search.list[count]))
+    u = -1 if search.fixed[v] else v
+    while count < search.size:
+        u = _most(search, count, len(search.list), 1) if u < 0 else u
+        _turn(search, u, 1)
+        _trade(search, u, int(search.list[count]))
+        count, u = count + 1, -1
+    search.random = draws.state
+
+
 def _swap(search: Any, draws: SplitMix) -> None:
     """The chosen node that loses least leaves, the one outside that gains most comes."""
     search.steps += 1

@@ -3,9 +3,9 @@
 The gain of a node is the weight of its edges to chosen nodes. In a step the chosen node of least gain leaves,
 then the node outside of largest gain comes, which sees that the other has gone; what has moved stays where it
 is for a drawn number of steps (tabu, Glover 1989; constrained exchanges as in Wu and Hao 2013). After STALE
-steps without a better set the search goes on from the best one, of which as many nodes as the times it has
-stalled, at least two and at most half of them, are exchanged for drawn ones.
-"""
+steps without a better set it begins anew, by turns: from an end of a drawn edge, to which nodes of most gain
+are added one by one; from the best set, of which as many nodes as the times it has stalled, at least two and
+at most half of them, are exchanged for drawn ones."""
 
 import ctypes
 from typing import Any
@@ -40,6 +40,7 @@ S = ctypes.POINTER(_Swaps)
 SWAP = function("lk_dense_swap", S, Long)
 LOAD = function("lk_dense_load", S)
 SHAKE = function("lk_dense_shake", S, Long)
+REGROW = function("lk_dense_regrow", S, Long)
 
 
 class SwapSearch(MaskSearch):
@@ -62,7 +63,7 @@ class SwapSearch(MaskSearch):
         self, graph: DenseGraph, start: np.ndarray, fixed: np.ndarray, seed: int, compiled: bool = True
     ) -> None:
         n = graph.n
-        self.graph, self.compiled = graph, compiled and None not in (SWAP, LOAD, SHAKE)
+        self.graph, self.compiled = graph, compiled and None not in (SWAP, LOAD, SHAKE, REGROW)
         self.indptr, self.indices, self.weight = graph.indptr, graph.indices, graph.weight
         self.fixed = fixed.astype(np.uint8)
         self.chosen, self.best_chosen = np.zeros(n, dtype=np.uint8), start.astype(np.uint8)
@@ -92,12 +93,19 @@ class SwapSearch(MaskSearch):
                 self._turn += STALE
 
     def _look(self) -> None:
-        """Where nothing better has been found for long: from the best set, some nodes exchanged."""
+        """Where nothing better has been found for long: anew, or from the best set, some nodes exchanged."""
         if self.steps - self.found_at < STALE:
             self._stalls = 0
             return
         self._stalls += 1
         self._load()
+        entries = len(self.indices)
+        if self._stalls % 2 and 0 < entries < 1 << 32:
+            if self.compiled:
+                self._call(REGROW, entries)
+            else:
+                plain.regrow(self, entries)
+            return
         count = max(2, min(self._stalls, self.size // 2))
         if self.compiled:
             self._call(SHAKE, count)
