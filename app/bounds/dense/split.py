@@ -34,6 +34,7 @@ from app.toolbox import Bounds
 FINEST, LARGEST = 1 << 20, 1 << 58  # units to one of weight; of all shares together
 FIRST, LATER = 300, 30  # subgradient steps of the first case, and of each other one
 PATIENCE, SHORTEST = 12, 1e-3  # steps without a better bound after which they are halved; the least factor
+ROUNDS, ENTRIES = 8, 1 << 21  # of peeling, before the first step, and what all of them look at, about
 TABLE = 1 << 22  # shares of all cases together
 CHECK_SECONDS = 5e-7  # of a check, for each entry of each case
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -103,11 +104,11 @@ class SplitBounds(Bounds):
         if not len(whole) or (graph.weight < 0).any():
             return halves
         balance = Balance(replace(graph, size=np.ones(graph.n, dtype=np.int64)), None, self.compiled)
-        rounds = 8
+        rounds = max(1, min(ROUNDS, ENTRIES // len(whole)))
         for _ in range(rounds):
             balance.round()
         loads = np.zeros(len(whole), dtype=np.int64)
-        # Shares of eighths: products stay far below 63 bits.
+        # So few rounds: products stay far below 63 bits.
         loads[self.first] = balance.held[self.first] * self.one // rounds
         loads[self.second] = whole[self.first] - loads[self.first]
         return min(halves, loads, key=lambda held: self.judged(held, state)[0])
