@@ -68,6 +68,7 @@ class Instance:
     facility    which facilities are sought: median, center or uncapacitated (app/graphs/facility.py)
     pairing     what the nodes are put on (app/graphs/pairing.py: Pairing); None elsewhere
     demands     what nodes need (app/graphs/facility.py: Demands), for facilities; None: all one
+    dense       which dense subgraphs are sought: average or size; size: of how many nodes
     eliminate   what elimination orders are judged by: width or fill
     arrange     what linear arrangements are judged by (app/graphs/arrangement.py)
     seconds     of a time limit, in which what takes too long is not made ready; infinite: there is none
@@ -103,6 +104,8 @@ class Instance:
     demands: Any = None
     eliminate: str = "width"
     arrange: str = "length"
+    dense: str = "average"
+    size: int = 10
     pairing: Any = None
 
     def refuse_sides(self, why: str) -> None:

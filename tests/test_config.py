@@ -719,9 +719,10 @@ def cases(draw):
     chosen = {key: data["problem"].pop(key) for key in ("budget", "sets")}
     facility, eliminate = data["problem"].pop("facility"), data["problem"].pop("eliminate")
     arrange = data["problem"].pop("arrange")
+    dense, size = data["problem"].pop("dense"), data["problem"].pop("size")
     arcs, noise = data["problem"].pop("directed"), data["problem"].pop("noise")
     names = "partition", "communities", "steiner", "cvrp", "dismantle", "coverage", "influence", "facility"
-    which = draw(st.sampled_from(["", *names, "treewidth", "arrangement", "alignment", "qap"]))
+    which = draw(st.sampled_from(["", *names, "treewidth", "arrangement", "dense", "alignment", "qap"]))
     if which != "communities":
         data["problem"] |= {"null": "degrees", "resolution": 1.0}
         if which == "partition":
@@ -747,6 +748,11 @@ def cases(draw):
             data["graph"]["edge_weights"] = "one"
             arranges = data["run"]["task"] == "solve"
             data["problem"] |= {"name": which, **({"arrange": arrange} if arranges else {})}
+        elif which == "dense":
+            data["graph"]["node_weights"] = ""
+            sizes = {"size": size} if dense == "size" else {}
+            asked = {"dense": dense, **sizes} if data["run"]["task"] == "solve" else {}
+            data["problem"] |= {"name": which, **asked}
         elif which in ("alignment", "qap"):
             data["graph"]["complement"] = False
             data["problem"]["name"] = which

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.case import conflicts
+from app.case.rules import graphs as rules
 from app.errors import CaseError
 from app.graphs import stream
 from app.graphs.generators import bter, checks, near
@@ -332,4 +332,4 @@ def test_parameters_that_are_refused(make, message):
 @pytest.mark.mpi_skip
 def test_a_case_is_held_to_the_limits_of_the_generators():
     """They stand in both: what checks a case loads no NumPy."""
-    assert (conflicts.MOST_NODES, conflicts.MOST_EDGES) == (checks.MOST_NODES, bter.MOST_EDGES)
+    assert (rules.MOST_NODES, rules.MOST_EDGES) == (checks.MOST_NODES, bter.MOST_EDGES)

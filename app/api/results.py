@@ -60,7 +60,8 @@ class Solution:
     curves  of a dismantling set and of those of plain heuristics, by label ("answer"): nodes of the largest
             component, then without one node more each time, as long as one of them leaves an edge; else none
     robustness   the area below each: the mean share of nodes in it, R of Schneider et al. 2011
-    measures     of an arrangement, what its order is worth by each of the five, by name; else none
+    measures     of an arrangement, what its order is worth by each of the five, by name; of a dense
+                 subgraph its nodes, edges, weight, average and density; else none
     mapping      of alignment and qap, the node of the second graph that each of the first is put on
     edges_kept, edges_lost   of alignment, the edges of the first graph that are on edges of the second, and
                  those that are not; else None

@@ -104,14 +104,14 @@ def solve(
                direction, or of paths; of qap also the path of a QAPLIB file
     problem    mvc (the default), mis, mds, fvs, dfvs (of arcs: a directed graph), dismantle, clique, maxcut,
                qubo, ising, set_cover, hitting_set, coverage, influence (of arcs, where the graph is
-               directed), facility, ordering (of arcs; parallel ones add up, weights may have any sign),
+               directed), facility, dense, ordering (of arcs; parallel ones add up, weights of any sign),
                coloring, communities, partition, steiner, treewidth, tsp, cvrp, alignment or qap; the same as
                problem.name of the settings
     search_seconds   wall time of the search; None: the work that search.steps says
     weights    "default", a weights.npz, or what `train` returned: of the policy
     node_weights   [n] numbers in the order of the nodes, or a mapping by node, of mvc, mis, mds, fvs, dfvs,
                dismantle and clique, of treewidth what they add to a bag, of facility what opening costs
-               (uncapacitated), else demands; of steiner
+               (uncapacitated), else demands, of dense (average) sizes; of steiner
                weights of any sign, for the connected subgraph that weighs most (edges cost nothing); None:
                the node attributes `weight` of a NetworkX graph, those of the file (METIS, DIMACS) or of the
                file that graph.node_weights of the settings names, or all one

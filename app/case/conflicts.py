@@ -11,7 +11,7 @@ from app.case.rules.mistake import Mistake
 # Each takes a case and yields mistakes, a key and what is wrong with it; they are told in this order.
 OF_POLICIES_AND_PROBLEMS = (
     policies.policy_alone, problems.communities, problems.partition, problems.dismantling, problems.coverage,
-    problems.influence, problems.facility, problems.steiner, problems.pairs, problems.routing,
+    problems.influence, problems.facility, problems.dense, problems.steiner, problems.pairs, problems.routing,
     problems.directed, problems.eliminations, problems.arrangements, policies.agent, studies.name_of_run,
 )  # fmt: skip
 OF_NETWORKS = (

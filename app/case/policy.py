@@ -35,6 +35,7 @@ class ProblemCase(Table, frozen=True):
             "width, or fill-in (problem.eliminate); "
             "arrangement: the nodes in an order in which edges are short (problem.arrange); "
             "facility: the nodes that serve all others at the least cost (problem.facility); "
+            "dense: the nodes with most weight of edges among them (problem.dense); "
             "alignment: the nodes of a graph on those of another (graph.onto), such that as many edges as "
             "may be, or as much weight, are on edges; qap: quadratic assignment, facilities on locations at "
             "the least sum of flows times distances (graph.path of QAPLIB, or graph.onto); "
@@ -81,6 +82,15 @@ class ProblemCase(Table, frozen=True):
             "and what the facilities cost to open (graph.node_weights, else one each), any number of them"
         ),
     ] = "median"
+    dense: Annotated[
+        Literal["average", "size"],
+        about(
+            "dense: what is as large as may be; average: the weight of the edges inside for each node, or "
+            "for the weights of the nodes (graph.node_weights): the densest subgraph; size: the weight of "
+            "the edges inside exactly problem.size nodes: the densest, or heaviest, k-subgraph"
+        ),
+    ] = "average"
+    size: Annotated[int, Meta(ge=1), about('dense with problem.dense = "size": how many nodes')] = 10
     eliminate: Annotated[
         Literal["width", "fill"],
         about(

@@ -22,7 +22,7 @@ PIECES = 12 << 20  # buffers of reading and routing, which the allocator keeps f
 # Times what memory.whole_graph_mb counts, as measured (docs/measurements/large.md: "too large for one rank").
 WORK = {
     "maxcut": 2.4, "maxcut_once": 2.4, "qubo": 2.4, "ising": 2.4, "mds": 1.6, "fvs": 5.0, "dfvs": 5.0,
-    "ordering": 3.2, "dismantle": 5.0, "coverage": 1.6,
+    "ordering": 3.2, "dismantle": 5.0, "coverage": 1.6, "dense": 1.6,
 }  # fmt: skip
 
 

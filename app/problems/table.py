@@ -32,6 +32,7 @@ PROBLEMS = Table(
         "coverage": "app.problems.coverage:Coverage",
         "influence": "app.problems.influence:Influence",
         "facility": "app.problems.facility:FacilityLocation",
+        "dense": "app.problems.dense:DenseSubgraph",
         "treewidth": "app.problems.treewidth:Treewidth",
         "arrangement": "app.problems.arrangement:LinearArrangement",
         ORDERING: "app.problems.ordering:LinearOrdering",
@@ -45,6 +46,7 @@ UNTRAINED = (
     COVERAGE,
     "influence",
     "facility",
+    "dense",
     ORDERING,
     "dfvs",
     "coloring",
@@ -87,6 +89,7 @@ WEIGHED = {
     **dict.fromkeys(["maxcut", "maxcut_once", "communities", "partition", "steiner", "tsp", "cvrp"], "edges"),
     **dict.fromkeys(["alignment", "qap"], "edges"),
     "facility": "edges",
+    "dense": "edges",
     "arrangement": "edges",
     ORDERING: "edges",
     **dict.fromkeys(QUADRATIC, "terms"),
@@ -96,13 +99,13 @@ WEIGHED = {
 
 NODE_WEIGHTS_RIGHT = (
     "mvc, mis, mds, fvs, dfvs, dismantle, clique, partition, set_cover, hitting_set, coverage, influence, "
-    "facility or treewidth would be right"
+    "facility, dense or treewidth would be right"
 )
 
 
 def reads_node_weights(name: str) -> bool:
     """Whether weights of nodes count: in objectives, or in what blocks may weigh, or nodes need."""
-    return WEIGHED.get(name) == "nodes" or name in ("partition", "facility")
+    return WEIGHED.get(name) == "nodes" or name in ("partition", "facility", "dense")
 
 
 def counted_by(name: str) -> str:

@@ -27,6 +27,8 @@ from app.bounds.cover.witness import CoverBound, ThetaPart
 from app.bounds.coverage.prices import PriceBound
 from app.bounds.cut.cycles import CycleCertificate
 from app.bounds.cut.verify import CutCertificate, TriangleCertificate
+from app.bounds.dense.split_witness import SplitBound
+from app.bounds.dense.witness import LoadBound
 from app.bounds.dfvs.witness import DirectedFeedbackPart
 from app.bounds.dismantle import witness as dismantle_witness
 from app.bounds.domination import packing as domination_packing
@@ -168,6 +170,10 @@ KINDS = {
     "assignment": Kind(AssignmentBound, dict.fromkeys(("top", "rows", "columns", "branch"), "int64")),
     "facilities": Kind(
         FacilityBound, dict.fromkeys(("rows", "ptr", "branch"), "int64"), tables=("rows",)
+    ),
+    "loads": Kind(LoadBound, {"share": "int64"}),
+    "split edges": Kind(
+        SplitBound, dict.fromkeys(("shares", "tree"), "int64"), tables=("shares",)
     ),
     "centres": Kind(CenterBound, {"customers": "int64"}),
     "element prices": Kind(PriceBound, {"prices": "int64"}),

@@ -205,6 +205,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 demands=demands_of(context.case, loaded, whole, written),
                 prizes=prizes_of(context.case, loaded, whole), heaviest=loaded.heaviest,
                 seconds=_seconds_to_prepare(search), eliminate=asked.eliminate, arrange=asked.arrange,
+                dense=asked.dense, size=asked.size,
                 pairing=pairing_for(context.case, loaded, whole, written),
             )  # fmt: skip
             for told in without_effect(instance, partial(_called, context.case, loaded, whole)):

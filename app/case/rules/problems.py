@@ -113,6 +113,25 @@ def facility(case: Case) -> Iterator[Mistake]:
         yield ("graph", "generator"), f"facilities are nodes of a graph, or points: {found}"
 
 
+def dense(case: Case) -> Iterator[Mistake]:
+    """Which dense subgraphs are sought, and of how many nodes, of other problems; a number nobody reads."""
+    problem, task = case.problem, case.run.task
+    if problem.name == "dense" and task in ("train", "study"):
+        return  # what else there is refuses it by its name
+    if problem.name != "dense" or task != "solve":
+        for key in changed(problem, ("dense", "size")):
+            yield ("problem", key), ONLY_ONE.format("dense", "one", "it")
+        return
+    if problem.dense == "average":
+        for key in changed(problem, ("size",)):
+            yield ("problem", key), 'is read with problem.dense = "size"; leave it out'
+    if problem.dense == "size" and case.graph.node_weights:
+        yield ("graph", "node_weights"), "so many nodes are chosen, whatever they weigh: leave it out"
+    if case.graph.generator in ("sets", *OF_POINTS):
+        found = f"er or ba would be right, got {show(case.graph.generator)}"
+        yield ("graph", "generator"), f"dense subgraphs are of edges: {found}"
+
+
 def steiner(case: Case) -> Iterator[Mistake]:
     """Terminals and prizes, of other problems; prizes of nodes that are not drawn, or that files have."""
     if case.problem.name == "steiner" and case.run.task == "solve":
