@@ -35,6 +35,8 @@ def _none() -> np.ndarray:
 
 
 CLOSING_SECONDS = 1e-7  # of what comes after a search, for each node and entry, about
+LARGE = 1 << 20  # nodes and entries of a core of which making bounds takes long
+BOUNDS_SECONDS = 1e-7  # of making bounds of such a core, for each node and entry, about
 
 
 def never() -> bool:
@@ -333,6 +335,7 @@ class Toolbox(ABC):
     reduce_seconds   an estimate of what `reduce` takes, where it may be too long
     start_share      of what a time limit has left, after which `look` of a start is true
     search_seconds   an estimate of what making a search takes, where it is long: a limit has to leave more
+    bounds_seconds   an estimate of what making bounds takes, where it is long: likewise
     instance         the whole one
     baseline_seconds estimates of what plain heuristics take, by name, of those that take long
     baseline_costs   the same for each node and entry of the graph
@@ -410,6 +413,12 @@ class Toolbox(ABC):
         """An estimate of what a plain heuristic takes, by its name."""
         known = self.baseline_seconds.get(baseline)
         return self.baseline_costs.get(baseline, 0.0) * self._size if known is None else known
+
+    @property
+    def bounds_seconds(self) -> float:
+        """Most bounds begin with the components of the core, and copies of them."""
+        size = self.core.n + len(self.core.indices)
+        return BOUNDS_SECONDS * size if size >= LARGE else 0.0
 
     @property
     def _size(self) -> int:

@@ -3,7 +3,7 @@
     python tests/fuzz_commands.py [--commands N] [--first I] [--only WORD] [--seconds S] [--keep FOLDER]
 
 Command i is made from the number i alone (tests/fuzz_draws.py): a task, a problem, level or study, a small
-graph of some format or none, settings inside, at and beyond their ranges, 1 to 3 ranks, or a call from Python.
+graph of some format or none, settings inside, at and beyond their ranges, 1 to 3 ranks, or a call of `app`.
 It counts as a fault when
 
 1. it ends with another code than 0, 2 or 3, prints a traceback or a warning of Python's or NumPy's, or needs
@@ -56,9 +56,7 @@ class Ended:
     seconds: float
 
 
-def start(
-    arguments: list[str], folder: Path, ranks: int, stop_after: float = 0.0, python: str = ""
-) -> Ended:
+def start(arguments: list[str], folder: Path, ranks: int, stop_after: float = 0.0, python: str = "") -> Ended:
     """Run run.py, or a text of Python.
 
     stop_after   seconds until a SIGTERM; 0: none is sent
@@ -105,7 +103,7 @@ def fault_of_end(ended: Ended, whole: bool = True) -> str | None:
         return f"not done after {LIMIT_S} s: {ended.out[-300:]}"
     found = NOISE.search(ended.error)
     if found and not (ended.code == 2 and ended.error.startswith("lockstep: error")):
-        return f"code {ended.code}, on stderr: {ended.error[max(found.start() - 200, 0):][-900:]}"
+        return f"code {ended.code}, on stderr: {ended.error[max(found.start() - 200, 0) :][-900:]}"
     if ended.code == 2:
         return fault_of_refusal(ended.error)
     if ended.code not in ((0, 3) if whole else ()):
@@ -121,7 +119,8 @@ def fault_of_refusal(error: str) -> str | None:
     many = re.search(r": (\d+) mistakes$", lines[0])
     if len(lines) != (1 + int(many[1]) if many else 1):
         return f"a refusal of {len(lines)} lines: {error[:600]}"
-    unnamed = [line for line in lines[bool(many) :] if not NAMED.search(line.removeprefix("lockstep: error:"))]
+    told = [line.removeprefix("lockstep: error:") for line in lines[bool(many) :]]
+    unnamed = [line for line in told if not NAMED.search(line)]
     return f"a refusal that names nothing: {unnamed[0][:300]}" if unnamed else None
 
 
@@ -198,7 +197,8 @@ class Attempt:
         """A call from Python on some ranks and on others."""
         found = []
         for ranks in (self.drawn.ranks, self.drawn.other):
-            self.last.append(f"{f'mpirun -np {ranks} ' if ranks > 1 else ''}python -c {shlex.quote(self.drawn.python)}")
+            launcher = ["mpirun", "-np", str(ranks)] if ranks > 1 else []
+            self.last.append(shlex.join([*launcher, "python", "-c", self.drawn.python]))
             ended = start([], self.folder, ranks, python=self.drawn.python)
             if ended.code == 2 and "refused:" in ended.error:
                 return "refused", None
@@ -212,7 +212,7 @@ class Attempt:
     def _checked(self, _: float) -> str | None:
         """--check of a solve's folder, then of one with an altered certificate."""
         solved = "run.task=solve" in self.drawn.fixed
-        if not solved or 'output.solutions=false' in self.settings() or self._nothing_to_check():
+        if not solved or "output.solutions=false" in self.settings() or self._nothing_to_check():
             return None
         ranks = self.draw.choice((1, 1, self.drawn.other))
         ended = self.run(["--check", "out"], ranks, "checked", "out/case.toml")
@@ -222,13 +222,14 @@ class Attempt:
         if not files:
             return None
         whole = files[0].read_bytes()
-        at = self.draw.randrange(len(whole))
-        files[0].write_bytes(whole[:at] + bytes([whole[at] ^ (1 << self.draw.randrange(8))]) + whole[at + 1 :])
+        at, altered = self.draw.randrange(len(whole)), bytearray(whole)
+        altered[at] ^= 1 << self.draw.randrange(8)
+        files[0].write_bytes(altered)
         again = self.run(["--check", "out"], 1, "checked", "out/case.toml")
         files[0].write_bytes(whole)
         if again.code == 0 and not again.error.strip():  # a byte that no number depends on
-            same = again.out == ended.out
-            return None if same else f"a certificate with byte {at} altered proves something else: {again.out}"
+            fault = f"a certificate with byte {at} altered proves something else: {again.out}"
+            return None if again.out == ended.out else fault
         return fault_of_end(again, whole=False)
 
     def _nothing_to_check(self) -> bool:
@@ -251,7 +252,8 @@ class Attempt:
         """Whether a second run of the same is complete with the same digest."""
         fault = fault_of_end(ended)
         if fault or ended.code != 0:
-            return fault or f"code {ended.code} where it was complete before: {(ended.error or ended.out)[-400:]}"
+            said = (ended.error or ended.out)[-400:]
+            return fault or f"code {ended.code} where it was complete before: {said}"
         first, second = (digest(self.folder / each) for each in ("out", out))
         return None if first == second else f"digest {second[:12]} in place of {first[:12]}"
 
@@ -273,7 +275,7 @@ class Attempt:
 
     def _damaged(self) -> str | None:
         """A checkpoint with an altered byte, in a copy of the folder: passed over or refused, never taken."""
-        files = [each for each in (self.folder / "halted" / "checkpoint").rglob("*.npz")]
+        files = list((self.folder / "halted" / "checkpoint").rglob("*.npz"))
         if not files:
             return None
         shutil.copytree(self.folder / "halted", self.folder / "damaged")
@@ -332,13 +334,17 @@ def main() -> int:
         if asked.seconds and time.monotonic() - begun > asked.seconds:
             break
         drawn = command(number, asked.only)
-        word, fault, shell = attempt(drawn)
+        try:
+            word, fault, shell = attempt(drawn)
+        except KeyboardInterrupt:
+            break
         counts.setdefault(drawn.subject, Counter())[word if fault is None else "fault"] += 1
         if fault is not None:
             faults += 1
             if not asked.whole and drawn.loose:
                 drawn = shrunk(drawn)
-                fault, shell = (attempt(drawn)[1] or fault), [*shell[:0], *attempt(drawn)[2]]
+                _, again, shown = attempt(drawn)
+                fault, shell = (fault, shell) if again is None else (again, shown)
             told = {"number": number, "subject": drawn.subject, "fault": fault[:1500], "shown_by": shell}
             told |= {"files": kept(drawn, asked.keep)} if asked.keep else {}
             print(json.dumps(told), flush=True)

@@ -13,7 +13,7 @@ from app.case.graph import BY_EDGE, OF_POINTS, PLANTED, WORDS, GraphCase
 from app.case.influence import InfluenceCase
 from app.case.places import Places
 from app.case.policy import PolicyCase, ProblemCase
-from app.case.search import STARTS
+from app.case.search import STARTS, SearchCase
 from app.case.smooth import unread_keys
 from app.case.study import StudyCase
 from app.text import show
@@ -30,6 +30,12 @@ OF_RANKINGS = ("recall", "precision", "ndcg")  # values of gnn.watch that are of
 # Keys of [rgcn] that nothing reads where there is no layer.
 OF_RELATIONAL_LAYERS = (
     "hidden", "bases", "blocks", "inverse", "dropout", "partition", "groups", "grouping", "parts",
+)  # fmt: skip
+# Keys of [search] that are of reductions, starts and local searches, which the policy alone has none of.
+OF_SEARCHES = (
+    "steps", "starts", "sweeps", "reductions", "reduction_steps", "start_looks", "row_rounds",
+    "row_evaluations", "row_fraction", "row_sweeps", "row_exchanges", "row_regions", "peel_fraction", "peels",
+    "moves_at_once",
 )  # fmt: skip
 PAIRED = ("alignment", "qap")  # problems of two graphs
 LEAST_HUB = 0.01  # of policy.hub_degree: sums are divided by the degree over it
@@ -242,6 +248,9 @@ def _policy_alone(case: Case) -> Iterator[Mistake]:
             yield ("search", key), more
     if case.search.start not in STARTS:
         yield ("search", "start"), f"the policy alone begins with no solution; {right}"
+    for key in OF_SEARCHES:
+        if getattr(case.search, key) != getattr(SearchCase(), key):
+            yield ("search", key), f"the policy alone does not read it: leave it out, or {right}"
 
 
 def _agent(case: Case) -> Iterator[Mistake]:
