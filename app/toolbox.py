@@ -35,8 +35,8 @@ def _none() -> np.ndarray:
 
 
 CLOSING_SECONDS = 1e-7  # of what comes after a search, for each node and entry, about
-LARGE = 1 << 20  # nodes and entries of a core of which making bounds takes long
-BOUNDS_SECONDS = 1e-7  # of making bounds of such a core, for each node and entry, about
+LARGE = 1 << 20  # nodes and entries of a core of which making a search, or bounds, takes long
+BEGIN_SECONDS = 1e-7  # of making either of such a core, for each node and entry, about
 
 
 def never() -> bool:
@@ -371,7 +371,6 @@ class Toolbox(ABC):
     hopeless_seconds: float = 0.0
     reduce_seconds: float = 0.0
     start_share: float = 1.0
-    search_seconds: float = 0.0
     baseline_seconds: Mapping[str, float] = MappingProxyType({})
     baseline_costs: Mapping[str, float] = MappingProxyType({})
     curve_seconds: float = 0.0
@@ -415,10 +414,19 @@ class Toolbox(ABC):
         return self.baseline_costs.get(baseline, 0.0) * self._size if known is None else known
 
     @property
+    def search_seconds(self) -> float:
+        """Most searches begin with lists of the core, and with what a start has of them."""
+        return self._begin_seconds
+
+    @property
     def bounds_seconds(self) -> float:
         """Most bounds begin with the components of the core, and copies of them."""
+        return self._begin_seconds
+
+    @property
+    def _begin_seconds(self) -> float:
         size = self.core.n + len(self.core.indices)
-        return BOUNDS_SECONDS * size if size >= LARGE else 0.0
+        return BEGIN_SECONDS * size if size >= LARGE else 0.0
 
     @property
     def _size(self) -> int:

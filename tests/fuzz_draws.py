@@ -519,8 +519,9 @@ try:
 except LockstepError as error:
     print("refused:", error, file=sys.stderr)
     sys.exit(error.exit_code)
-if found is not None:
-    print("found", json.dumps(found))
+every = MPI.COMM_WORLD.gather(json.dumps(found))
+if every:
+    print("found", sorted(set(every)))
 """
 
 
@@ -538,6 +539,7 @@ def python_command(draw: random.Random, call: str) -> Made:
     ))  # fmt: skip
     more = [each.split("=", 1) for each in loose(draw, TABLES["solve"], 2)]
     head = "import networkx as nx, numpy as np\nfrom scipy import sparse\n"
+    head += "from mpi4py import MPI\n"
     head += "from app.errors import LockstepError\n"
     if call == "solve":
         settings = {"search.steps": 5, "search.bound_seconds": 0}

@@ -31,7 +31,7 @@ from app.solver.learned import (
 )
 from app.solver.progress import Event, Progress
 from app.solver.rounds import Rounds
-from app.toolbox import EXACT, Toolbox
+from app.toolbox import EXACT, LARGE, Toolbox
 
 HOPELESS_SHARE = 0.02  # of a time limit: reductions that would take longer and promise nothing are left out
 REDUCE_SHARE = 0.3  # of a time limit: as are those that would take longer whatever they promise
@@ -237,7 +237,10 @@ class Pipeline:
             search.peel_fraction, search.evaluations, left, self.keeper, search.moves_at_once,
             partial(self._tell, name),
         )  # fmt: skip
-        if toolbox.peels:
+        core, evaluations = None, 0
+        if left <= 0 and toolbox.core.n + len(toolbox.core.indices) >= LARGE:
+            pass  # to make ready for an evaluation would take longer than the limit
+        elif toolbox.peels:
             made = peel(self.group, self.net, self.params, toolbox, parallel, limits, search.peels)
             core, evaluations = made.solution, made.evaluations
             self.replay += [f"search.peel_fraction={made.fraction}", f"search.peels={made.passes}"]

@@ -27,7 +27,6 @@ FEW = 8  # neighbours: with so few at some node reductions are tried whatever th
 LARGE = 1 << 20  # entries of a core in which the search takes long to make up for a worse start
 START_WORK = 1e8  # additions of the one-hop formula one node at a time, at most: some tenths of a second
 ONE_IN = 20  # of its nodes in a round of the one-hop formula: as good as 100, as fast as the greedy start
-SEARCH_SECONDS = 1e-7  # of making a search of a large core, for each node and entry
 REDUCE_SECONDS = 6e-8  # of reductions that find nothing, for each node and entry
 
 
@@ -73,12 +72,6 @@ class CoverTools(NodeTools):
         if not graph.n or graph.degrees().min() <= FEW:
             return 0.0
         return REDUCE_SECONDS * (graph.n + len(graph.indices))
-
-    @property
-    def search_seconds(self) -> float:
-        """An estimate of what a search of a large core begins with."""
-        entries = len(self.core.indices)
-        return SEARCH_SECONDS * (self.core.n + entries) if entries >= LARGE else 0.0
 
     @property
     def reduction_steps(self) -> int:
