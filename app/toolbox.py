@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -413,12 +413,12 @@ class Toolbox(ABC):
         known = self.baseline_seconds.get(baseline)
         return self.baseline_costs.get(baseline, 0.0) * self._size if known is None else known
 
-    @property
+    @cached_property  # asked for once, of what reductions have left
     def search_seconds(self) -> float:
         """Most searches begin with lists of the core, and with what a start has of them."""
         return self._begin_seconds
 
-    @property
+    @cached_property
     def bounds_seconds(self) -> float:
         """Most bounds begin with the components of the core, and copies of them."""
         return self._begin_seconds

@@ -18,13 +18,20 @@ from app import cli
 from app.case import config
 from app.case.check import value_mistake
 from app.case.config import Case, all_keys
-from app.case.conflicts import LIKE_CLASSIFY, OF_NODE_FILES, OF_RELATIONAL_LAYERS, READ_BY_FORECASTS
+from app.case.conflicts import (
+    LIKE_CLASSIFY,
+    OF_NODE_FILES,
+    OF_RELATIONAL_LAYERS,
+    OF_SEARCHES,
+    READ_BY_FORECASTS,
+)
 from app.case.file import build, load, named_files
 from app.case.gnn import GnnCase, RgcnCase
 from app.case.graph import GraphCase
 from app.case.places import DEEPEST, key_places
 from app.case.policy import AgentCase, TrainCase
 from app.case.run import OutputCase, RunCase
+from app.case.search import SearchCase
 from app.case.smooth import OF_SCALE, READ
 from app.case.table import bare_type
 from app.case.text import case_digest, help_text, to_toml
@@ -771,6 +778,8 @@ def cases(draw):
     data["study"]["layer_samples"] = draw(st.sampled_from([[], [0], [0, 400], [30, 20, 10]]))
     data["study"]["catalogue"] = draw(st.sampled_from(["", "/\u20ac/graphs.toml"]))
     data["search"] |= {"start": draw(st.sampled_from(["learned", "greedy"])), "inside": "", "outside": ""}
+    if data["search"]["solver"] == "policy":  # which has no search
+        data["search"] |= {key: getattr(SearchCase(), key) for key in OF_SEARCHES}
     data["agent"] |= {"epsilon_end": 0.0, "warmup": 0}
     if data["gnn"]["first_product"] == "cached":
         data["gnn"]["input_dropout"] = 0.0

@@ -10,7 +10,7 @@ from fuzz_draws import LEFT_OUT, SPECIAL, SUBJECTS, command, known
 from app.case.config import all_keys
 
 pytestmark = pytest.mark.mpi_skip
-SHARE = (3, 17, 28, 41, 52, 76, 88, 103, 119, 131)
+SHARE = (3, 17, 41, 52, 76, 88, 103, 119)
 
 
 @pytest.mark.timeout(300)
