@@ -1,5 +1,5 @@
-# make run, make test, make test-long, make coverage, make lint, make weights, make bench: each creates the environment first and echoes
-# the real command.
+# make run, make test, make test-long, make fuzz, make coverage, make lint, make weights, make bench: each creates the environment first
+# and echoes the real command.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -8,7 +8,7 @@ NP     ?= 2
 # Tests start the program some hundred times; without its bytecode each start takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-long coverage lint weights bench clean
+.PHONY: run test test-long fuzz coverage lint weights bench clean
 
 # Again where the package or its kernels have changed: old kernels are not used.
 $(VENV)/ready: pyproject.toml setup.py $(wildcard app/native/*.[ch])
@@ -31,6 +31,12 @@ test-long: $(VENV)/ready
 	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q -m long --ignore tests/test_ranks.py
 	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q tests/test_resume.py -k again_and_again
 	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q -m long tests/test_ranks.py
+
+# Whole commands drawn from FIRST on for SECONDS, and what is wrong with how they end.
+FIRST   ?= 100000
+SECONDS ?= 600
+fuzz: $(VENV)/ready
+	$(BIN)/python tests/fuzz_commands.py --commands 1000000 --first $(FIRST) --seconds $(SECONDS) --keep fuzzed
 
 # The lines of app/ that the tests run, in whatever process or rank they start; fails below 90 %. Tracing slows what has a limit of
 # seconds, so that a test may fail here: whether they pass is for `make test` to say.

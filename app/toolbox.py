@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -35,6 +35,8 @@ def _none() -> np.ndarray:
 
 
 CLOSING_SECONDS = 1e-7  # of what comes after a search, for each node and entry, about
+LARGE = 1 << 20  # nodes and entries of a core of which making a search, or bounds, takes long
+BEGIN_SECONDS = 1e-7  # of making either of such a core, for each node and entry, about
 
 
 def never() -> bool:
@@ -341,6 +343,7 @@ class Toolbox(ABC):
     reduce_seconds   an estimate of what `reduce` takes, where it may be too long
     start_share      of what a time limit has left, after which `look` of a start is true
     search_seconds   an estimate of what making a search takes, where it is long: a limit has to leave more
+    bounds_seconds   an estimate of what making bounds takes, where it is long: likewise
     instance         the whole one
     baseline_seconds estimates of what plain heuristics take, by name, of those that take long
     baseline_costs   the same for each node and entry of the graph
@@ -376,7 +379,6 @@ class Toolbox(ABC):
     hopeless_seconds: float = 0.0
     reduce_seconds: float = 0.0
     start_share: float = 1.0
-    search_seconds: float = 0.0
     baseline_seconds: Mapping[str, float] = MappingProxyType({})
     baseline_costs: Mapping[str, float] = MappingProxyType({})
     curve_seconds: float = 0.0
@@ -418,6 +420,21 @@ class Toolbox(ABC):
         """An estimate of what a plain heuristic takes, by its name."""
         known = self.baseline_seconds.get(baseline)
         return self.baseline_costs.get(baseline, 0.0) * self._size if known is None else known
+
+    @cached_property  # asked for once, of what reductions have left
+    def search_seconds(self) -> float:
+        """Most searches begin with lists of the core, and with what a start has of them."""
+        return self._begin_seconds
+
+    @cached_property
+    def bounds_seconds(self) -> float:
+        """Most bounds begin with the components of the core, and copies of them."""
+        return self._begin_seconds
+
+    @property
+    def _begin_seconds(self) -> float:
+        size = self.core.n + len(self.core.indices)
+        return BEGIN_SECONDS * size if size >= LARGE else 0.0
 
     @property
     def _size(self) -> int:

@@ -26,7 +26,9 @@ from app.case.policy import AgentCase, TrainCase
 from app.case.rules.forecasts import OF_NODE_FILES, READ_BY_FORECASTS
 from app.case.rules.graphs import LIKE_CLASSIFY
 from app.case.rules.networks import OF_RELATIONAL_LAYERS
+from app.case.rules.policies import OF_SEARCHES
 from app.case.run import OutputCase, RunCase
+from app.case.search import SearchCase
 from app.case.smooth import OF_SCALE, READ
 from app.case.table import bare_type
 from app.case.text import case_digest, help_text, to_toml
@@ -779,6 +781,8 @@ def cases(draw):
     data["study"]["layer_samples"] = draw(st.sampled_from([[], [0], [0, 400], [30, 20, 10]]))
     data["study"]["catalogue"] = draw(st.sampled_from(["", "/\u20ac/graphs.toml"]))
     data["search"] |= {"start": draw(st.sampled_from(["learned", "greedy"])), "inside": "", "outside": ""}
+    if data["search"]["solver"] == "policy":  # which has no search
+        data["search"] |= {key: getattr(SearchCase(), key) for key in OF_SEARCHES}
     data["agent"] |= {"epsilon_end": 0.0, "warmup": 0}
     if data["gnn"]["first_product"] == "cached":
         data["gnn"]["input_dropout"] = 0.0

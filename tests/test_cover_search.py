@@ -1,6 +1,7 @@
 """The searches for vertex covers: valid, optimal on tiny graphs, the same compiled, sliced and restored."""
 
 import itertools
+from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -14,6 +15,7 @@ from app.bounds.cover.verify import uncovered_edge
 from app.graphs.formats.readers import open_edges
 from app.graphs.graph import from_edges
 from app.native.library import kernels
+from app.search.cover import start as cover_start
 from app.search.cover.baselines import max_degree
 from app.search.cover.exchange import available
 from app.search.cover.search import METHODS, OPENING, TURN, CoverSearch
@@ -384,3 +386,28 @@ def test_clique_benchmarks_reach_the_best_known(name, least, steps):
         search.run(20_000)
     check(search)
     assert search.best == least
+
+
+@both_weightings
+def test_a_greedy_start_that_is_cut_short_is_a_cover(weighted, monkeypatch):
+    """At every look, with the library and without: the same cover, from which no node can leave; the later
+    the look the more of it is that of the whole.
+    """
+    monkeypatch.setattr(cover_start, "PIECE", 40)
+    graph = random_graph(60, 0.1, 3)
+    weights = node_weights(graph.n, 3) if weighted else None
+    whole, asked = greedy_cover(graph, weights, look=lambda: False), []
+    assert np.array_equal(whole, greedy_cover(graph, weights))
+    for last in range(1, 30):
+        found = []
+        for compiled in (True, False):
+            looks = iter([False] * (last - 1) + [True])
+            found.append(greedy_cover(graph, weights, compiled, partial(next, looks)))
+            asked.append(last - len(list(looks)))
+        assert np.array_equal(*found) and asked[-1] == asked[-2]
+        assert uncovered_edge(graph, found[0]) is None
+        assert not any(
+            found[0][graph.indices[graph.indptr[v] : graph.indptr[v + 1]]].all()
+            for v in np.flatnonzero(found[0])
+        )
+    assert max(asked) > 3 and np.array_equal(found[0], whole)

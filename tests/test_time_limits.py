@@ -12,7 +12,7 @@ from mpi4py import MPI
 from msgspec import structs
 from test_row_reductions import SELF
 
-from app import check, solve
+from app import check, solve, toolbox
 from app.bounds.certificate import BadCertificate
 from app.bounds.dfvs.feasible import cycle_left
 from app.case.config import Case
@@ -23,6 +23,7 @@ from app.graphs.steiner import steiner_of
 from app.reductions.steiner.reducer import SteinerReducer, Untouched
 from app.reductions.steiner.verify import verify_log
 from app.search.communities import baselines as communities
+from app.search.cover import start as cover_start
 from app.search.cover.tools import CoverTools
 from app.search.dfvs import baselines
 from app.search.dismantle import tools as dismantle
@@ -246,7 +247,7 @@ def ringing_after(monkeypatch, questions):
     monkeypatch.setattr(pipeline, "StartClock", Clock)
 
 
-@pytest.mark.parametrize("problem", ["dfvs", "partition", "communities"])
+@pytest.mark.parametrize("problem", ["dfvs", "partition", "communities", "mvc", "mis"])
 def test_a_start_that_is_cut_short_is_replayed_by_its_questions(monkeypatch, problem):
     draws, n = np.random.default_rng(3), 150
     arcs = np.zeros((n, n))
@@ -255,8 +256,10 @@ def test_a_start_that_is_cut_short_is_replayed_by_its_questions(monkeypatch, pro
     graph = arcs.astype(int) if problem == "dfvs" else nx.from_numpy_array(arcs)
     monkeypatch.setattr(baselines, "BETWEEN", 2)
     monkeypatch.setattr(communities, "LOOKED_AT", 20)
+    monkeypatch.setattr(cover_start, "PIECE", 50)
     settings = BRIEF | {"search.steps": 5, "search.reductions": False, "search.baselines": False}
-    settings |= {"search.start": "greedy", "problem.parts": 4} if problem == "partition" else {}
+    settings |= {"search.start": "greedy"} if problem in ("partition", "mvc", "mis") else {}
+    settings |= {"problem.parts": 4} if problem == "partition" else {}
     kept, free = entries(monkeypatch), solve(graph, problem, settings=settings)
     with monkeypatch.context() as patch:
         ringing_after(patch, 4)
@@ -266,6 +269,21 @@ def test_a_start_that_is_cut_short_is_replayed_by_its_questions(monkeypatch, pro
     again = solve(graph, problem, settings=replayed(told, settings), comm=MPI.COMM_SELF)
     assert (again.nodes, again.objective) == (cut.nodes, cut.objective)
     assert cut.feasible and cut.nodes != free.nodes
+
+
+@pytest.mark.parametrize("problem", ["mvc", "mds", "coloring", "treewidth"])
+def test_what_a_large_core_has_no_time_to_begin_with_is_not_begun(monkeypatch, problem):
+    """No search, no bounds and no policy; all of them without a limit."""
+    monkeypatch.setattr(toolbox, "LARGE", 0)
+    monkeypatch.setattr(pipeline, "LARGE", 0)
+    monkeypatch.setattr(toolbox, "BEGIN_SECONDS", NO_TIME)
+    settings = {"search.steps": 20, "search.baselines": False, "search.reductions": False}
+    kept, whole = entries(monkeypatch), solve(SMALL, problem, settings=settings)
+    assert kept[-1]["bound"] is not None and kept[-1]["steps"] > 0
+    monkeypatch.setattr(pipeline.Budget, "left", lambda self: 0.0 if self.seconds else math.inf)
+    cut = solve(SMALL, problem, search_seconds=5.0, settings=settings, comm=MPI.COMM_WORLD)
+    assert kept[-1]["bound"] is None and kept[-1]["steps"] == 0 and kept[-1]["policy_evaluations"] == 0
+    assert cut.feasible and whole.feasible
 
 
 def true_after(questions):

@@ -31,7 +31,7 @@ from app.solver.learned import (
 )
 from app.solver.progress import Event, Progress
 from app.solver.rounds import Rounds
-from app.toolbox import EXACT, Toolbox
+from app.toolbox import EXACT, LARGE, Toolbox
 
 HOPELESS_SHARE = 0.02  # of a time limit: reductions that would take longer and promise nothing are left out
 REDUCE_SHARE = 0.3  # of a time limit: as are those that would take longer whatever they promise
@@ -237,7 +237,10 @@ class Pipeline:
             search.peel_fraction, search.evaluations, left, self.keeper, search.moves_at_once,
             partial(self._tell, name),
         )  # fmt: skip
-        if toolbox.peels:
+        core, evaluations = None, 0
+        if left <= 0 and toolbox.core.n + len(toolbox.core.indices) >= LARGE:
+            pass  # to make ready for an evaluation would take longer than the limit
+        elif toolbox.peels:
             made = peel(self.group, self.net, self.params, toolbox, parallel, limits, search.peels)
             core, evaluations = made.solution, made.evaluations
             self.replay += [f"search.peel_fraction={made.fraction}", f"search.peels={made.passes}"]
@@ -276,18 +279,25 @@ class Pipeline:
         self.replay.append(f"search.starts={count}")
         return count
 
-    def _search_fits(self, toolbox: Toolbox, budget: Budget) -> bool:
-        """Whether a time limit has room for what a search begins with, by rank 0's clock. Ranks: all call."""
-        late = toolbox.search_seconds > max(budget.left(), 0.0)
-        return not self.group.broadcast(np.array([late], dtype=np.int64))[0]
+    def _fits(self, budget: Budget, *seconds: float) -> list[bool]:
+        """Whether a time limit has room for what searches, or bounds, begin with, by rank 0's clock.
+
+        Ranks   all call
+        """
+        late = [each > max(budget.left(), 0.0) for each in seconds]
+        return [not each for each in self.group.broadcast(np.array(late, dtype=np.int64)).tolist()]
 
     def _search(
         self, toolbox: Toolbox, progress: Progress, budget: Budget, best: np.ndarray
     ) -> tuple[Any, bool, bytes]:
         """Local searches and bounds from the best start; whether the bound was checked; its certificate."""
-        count, fits = self._searches(), self._search_fits(toolbox, budget)
+        count = self._searches()
+        fits, bounded = self._fits(budget, toolbox.search_seconds, toolbox.bounds_seconds)
         if not fits:
             self.log.info("%s: no search: its beginning would take longer than the time limit", progress.name)
+        bounded = bounded and self.case.search.bounds
+        if self.case.search.bounds and not bounded:
+            self.log.info("%s: no bound: to begin with one would take too much of the limit", progress.name)
         draws = stream(self.case.seed, "search")
         seeds = draws.integers(1 << 62, size=count).tolist()
         with self.log.phase("search"):
@@ -298,7 +308,7 @@ class Pipeline:
                 seeds,
                 budget,
                 progress,
-                self.case.search.bounds,
+                bounded,
                 self.keeper,
                 self.case.search.sweeps,
                 fits,

@@ -212,7 +212,7 @@ class SampledPipeline:
                 return made, True
         if rounds.fits < len(rounds.sizes):
             limit = self.case.memory.whole_graph_mb
-            said = "%s: sampling ends at %d sets: memory.whole_graph_mb = %.0f would let in twice as many"
+            said = "%s: sampling ends at %d sets: memory.whole_graph_mb = %g would let in twice as many"
             self.log.info(said, name, made.sets, 2 * limit)
         elif not toolbox.certain:
             self.log.info("%s: sampling ends at %d sets", name, made.sets)

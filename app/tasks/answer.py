@@ -383,6 +383,7 @@ def answer_whole(
     Ranks   all call; identical on all
     """
     case, group, begun = context.case, context.group, time.perf_counter()
+    pipeline.keeper.at(0)  # before a pass over the whole graph
     toolbox = make_toolbox(context, problem, loaded, whole)
     ids = whole.held_ids()
     with raise_together(group, "reading the solution to start from"):

@@ -27,6 +27,7 @@ from app.tasks.context import Context
 from app.text import show
 from app.toolbox import Baseline, Bounds, Instance, Toolbox, verified
 
+ROUNDED_MB = 100  # from which on what a graph needs is told in whole ones
 BASELINE_SHARE, LEAST_SECONDS = 0.1, 0.25  # of a time limit, that baselines may overrun it by; s, at least
 
 
@@ -53,8 +54,9 @@ def holds(context: Context, nbytes: int) -> bool:
 
 def words_of_need(context: Context, nbytes: int) -> str:
     """What work on a whole graph takes, beside what it may take."""
-    limit = context.case.memory.whole_graph_mb
-    return f"it needs {nbytes / 1e6:.0f} MB on one rank, memory.whole_graph_mb is {limit:.0f}"
+    limit, need = context.case.memory.whole_graph_mb, nbytes / 1e6
+    needs = f"{need:.0f}" if need >= ROUNDED_MB else f"{need:.3g}"
+    return f"it needs {needs} MB on one rank, memory.whole_graph_mb is {limit:g}"
 
 
 def tell_too_large(context: Context, loaded: Loaded, rest: int | None = None, by: str = "the policy") -> None:

@@ -11,6 +11,12 @@ from app.case.rules.mistake import Mistake, changed
 from app.case.search import STARTS
 from app.text import show
 
+# Keys of [search] that are of reductions, starts and local searches, which the policy alone has none of.
+OF_SEARCHES = (
+    "steps", "starts", "sweeps", "reductions", "reduction_steps", "start_looks", "row_rounds",
+    "row_evaluations", "row_fraction", "row_sweeps", "row_exchanges", "row_regions", "peel_fraction", "peels",
+    "moves_at_once",
+)  # fmt: skip
 LEAST_HUB = 0.01  # of policy.hub_degree: sums are divided by the degree over it
 
 
@@ -51,6 +57,8 @@ def policy_alone(case: Case) -> Iterator[Mistake]:
             yield ("search", key), more
     if case.search.start not in STARTS:
         yield ("search", "start"), f"the policy alone begins with no solution; {right}"
+    for key in changed(case.search, OF_SEARCHES):
+        yield ("search", key), f"the policy alone does not read it: leave it out, or {right}"
 
 
 def agent(case: Case) -> Iterator[Mistake]:

@@ -127,10 +127,12 @@ class CoverTools(NodeTools):
         return self.total - cover if self.independent else cover
 
     def start(self) -> np.ndarray:
-        """Greedy by degree, of large cores without weights also by the one-hop formula; none is redundant."""
+        """Greedy by degree, of large cores without weights also by the one-hop formula, where there is time;
+        none is redundant.
+        """
         core, compiled = self.core, self.instance.compiled
-        found = greedy_cover(core, self.core_weights, compiled)
-        if self.core_weights is not None or len(core.indices) < LARGE:
+        found = greedy_cover(core, self.core_weights, compiled, self.look)
+        if self.core_weights is not None or len(core.indices) < LARGE or self.look():
             return found
         rounds = one_hop_work(core) > START_WORK
         other = one_hop_rounds(core, compiled, ONE_IN) if rounds else one_hop_single(core, compiled)

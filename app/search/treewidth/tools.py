@@ -56,6 +56,7 @@ class EliminationTools(OrderTools):
         refuse_small_weights(instance, self.weights, self.words)
         self.kernel = EliminationKernel(self.graph, self.weights, self.fill)
         self.reduced = False
+        self._valued: tuple[np.ndarray, int] | None = None  # the order that was valued last, and its value
 
     # ---- core and instance ---------------------------------------------------------------------------------
 
@@ -125,6 +126,11 @@ class EliminationTools(OrderTools):
 
     def value(self, solution: np.ndarray) -> int:
         """The width, or the fill-in, of an order of the graph."""
+        if self._valued is None or not np.array_equal(self._valued[0], solution):
+            self._valued = solution.copy(), self._value(solution)
+        return self._valued[1]
+
+    def _value(self, solution: np.ndarray) -> int:
         bag = tree_of(self.graph, solution, self.weights, self.instance.compiled).bag
         if self.fill:
             return int((bag - 1).sum()) - self.graph.edges

@@ -1,0 +1,367 @@
+"""Whole commands, drawn: each must end in one of the ways that docs/faults.md promises.
+
+    python tests/fuzz_commands.py [--commands N] [--first I] [--only WORD] [--seconds S] [--keep FOLDER]
+
+Command i is made from the number i alone (tests/fuzz_draws.py): a task, a problem, level or study, a small
+graph of some format or none, settings inside, at and beyond their ranges, 1 to 3 ranks, or a call of `app`.
+It counts as a fault when
+
+1. it ends with another code than 0, 2 or 3, prints a traceback or a warning of Python's or NumPy's, or needs
+   more than LIMIT_S;
+2. it ends with 2 and does not say so in one line that names a key, a file or an option;
+3. it is complete, and an answer is not feasible, beyond its bound, or refused by --check;
+4. other numbers of ranks, the run's own case.toml, or a stop by SIGTERM and --resume on other ranks give
+   another digest, where budgets are steps;
+5. a certificate or checkpoint of which a byte is altered is taken, or refused in more than a line.
+
+Prints one JSON line for each fault, with the shell command that shows it again and as few settings as still
+do, and how often each subject was drawn; the exit code is 1 where there was a fault.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
+
+from fuzz_draws import Drawn, command  # noqa: E402
+from jobs import PROGRAM, environment, mpirun, quickly, waits  # noqa: E402
+
+LIMIT_S = 240  # a study that measures rates takes a minute where other programs are at work
+# Keys that some numbers of ranks do not fit: another number may be refused.
+OF_RANKS = ("parallel.spatial", "parallel.data", "rgcn.groups")
+SEED = "c.toml"
+NAMED = re.compile(r"\w+\.\w+|--\w+|^ *\S+: ")  # a key or a file, an option, a graph by its name
+NOISE = re.compile(r"Traceback|\bWarning: |RuntimeWarning|Error:|Segmentation|Assertion")
+NEEDLESS = ("output.plots=false",)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code (None: it did not), what it printed to each stream."""
+
+    code: int | None
+    out: str
+    error: str
+    seconds: float
+
+
+def start(arguments: list[str], folder: Path, ranks: int, stop_after: float = 0.0, python: str = "") -> Ended:
+    """Run run.py, or a text of Python.
+
+    stop_after   seconds until a SIGTERM; 0: none is sent
+    """
+    launcher = mpirun(ranks) if ranks > 1 else []
+    what = ["-c", python] if python else [str(PROGRAM), *arguments]
+    variables = {"LOCKSTEP_DATA": "", "PYTHONPATH": str(PROGRAM.parent)}
+    asked = [*launcher, sys.executable, *what]
+    if not stop_after:
+        asked = quickly(asked, folder, variables, True)
+    given = {**waits(list(map(str, asked))), **environment(), **variables, "OMP_NUM_THREADS": "1"}
+    begun = time.monotonic()
+    with subprocess.Popen(
+        list(map(str, asked)), cwd=folder, env=given, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, start_new_session=True,
+    ) as job:  # fmt: skip
+        try:
+            if stop_after:
+                try:
+                    job.wait(stop_after)
+                except subprocess.TimeoutExpired:
+                    job.send_signal(signal.SIGTERM)
+            out, error = job.communicate(timeout=LIMIT_S)
+            code = job.returncode
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            (out, error), code = job.communicate(), None
+        except BaseException:
+            os.killpg(job.pid, signal.SIGKILL)
+            raise
+    texts = [each.decode(errors="replace") for each in (out, error)]
+    return Ended(code, *texts, time.monotonic() - begun)
+
+
+# ---- judging ----------------------------------------------------------------------------------------------
+
+
+def fault_of_end(ended: Ended, whole: bool = True) -> str | None:
+    """What is wrong with how a command ended, or None.
+
+    whole   it may be complete, or stopped; else it can only be refused
+    """
+    if ended.code is None:
+        return f"not done after {LIMIT_S} s: {ended.out[-300:]}"
+    found = NOISE.search(ended.error)
+    if found and not (ended.code == 2 and ended.error.startswith("lockstep: error")):
+        return f"code {ended.code}, on stderr: {ended.error[max(found.start() - 200, 0) :][-900:]}"
+    if ended.code == 2:
+        return fault_of_refusal(ended.error)
+    if ended.code not in ((0, 3) if whole else ()):
+        return f"exit code {ended.code}: {ended.error[-400:]}"
+    if ended.code == 0 and ended.error.strip():
+        return f"complete, and on stderr: {ended.error[-400:]}"
+    return None
+
+
+def fault_of_refusal(error: str) -> str | None:
+    """What is wrong with a refusal: one line, or several mistakes of a case and their number."""
+    lines = error.strip().split("\n")
+    many = re.search(r": (\d+) mistakes$", lines[0])
+    if len(lines) != (1 + int(many[1]) if many else 1):
+        return f"a refusal of {len(lines)} lines: {error[:600]}"
+    told = [line.removeprefix("lockstep: error:") for line in lines[bool(many) :]]
+    unnamed = [line for line in told if not NAMED.search(line)]
+    return f"a refusal that names nothing: {unnamed[0][:300]}" if unnamed else None
+
+
+def fault_of_result(folder: Path) -> str | None:
+    """What is wrong with result.json of a complete run, or None."""
+    try:
+        result = json.loads((folder / "result.json").read_text())
+    except (OSError, ValueError) as error:
+        return f"no result.json ({type(error).__name__})"
+    if result.get("status") != "complete" or not result.get("digest"):
+        return f"result.json says {result.get('status')!r}"
+    for entry in result.get("instances", []):
+        if not isinstance(entry, dict) or "objective" not in entry:
+            continue
+        if not entry.get("feasible", True):
+            return f"{entry['name']}: not feasible"
+        bound, objective = entry.get("bound"), entry["objective"]
+        if bound is None:
+            continue
+        beyond = bound - objective if entry["sense"] == "minimise" else objective - bound
+        if beyond > 1e-6 * max(abs(bound), abs(objective)) and entry.get("spread") is None:
+            return f"{entry['name']}: an objective of {objective} beyond the bound {bound}"
+    return None
+
+
+def digest(folder: Path) -> str:
+    """The digest of a complete run."""
+    return json.loads((folder / "result.json").read_text())["digest"]
+
+
+# ---- one command ------------------------------------------------------------------------------------------
+
+
+class Attempt:
+    """A command in a folder of its own: run, judged, run again in other ways."""
+
+    def __init__(self, drawn: Drawn, folder: Path) -> None:
+        self.drawn, self.folder, self.draw = drawn, folder, random.Random(drawn.number + 1_000_003)
+        self.last: list[str] = []  # the shell commands of this attempt
+        for name, data in drawn.files.items():
+            (folder / name).write_bytes(data)
+        (folder / SEED).write_text(f"seed = {drawn.number % 3}\n")
+
+    def other(self) -> int:
+        """Another number of ranks, where no setting is of their number."""
+        bound = any(each.startswith(OF_RANKS) for each in self.settings())
+        return self.drawn.ranks if bound else self.drawn.other
+
+    def settings(self) -> list[str]:
+        """All settings, the later of a key alone."""
+        found: dict[str, str] = {}
+        for each in (*NEEDLESS, *self.drawn.fixed, *self.drawn.loose):
+            found[each.split("=", 1)[0]] = each
+        return list(found.values())
+
+    def run(self, more: list[str], ranks: int, out: str, case: str = "", stop_after: float = 0.0) -> Ended:
+        """Run the case, or another one, on so many ranks."""
+        given = [case] if case else [SEED, *self.settings()]
+        arguments = [*given, "--out", out, *more]
+        launcher = ["mpirun", "-np", str(ranks)] if ranks > 1 else []
+        when = [f"SIGTERM after {stop_after:.2f} s:"] if stop_after else []
+        self.last.append(" ".join([*when, shlex.join([*launcher, "python", "run.py", *arguments])]))
+        return start(arguments, self.folder, ranks, stop_after)
+
+    def fault(self) -> tuple[str, str | None]:
+        """What became of the command, in a word, and what is wrong with it, or None."""
+        if self.drawn.python:
+            return self._of_python()
+        ended = self.run([], self.drawn.ranks, "out")
+        fault = fault_of_end(ended)
+        if fault or ended.code != 0:
+            return {0: "complete", 2: "refused", 3: "stopped"}.get(ended.code or 0, "failed"), fault
+        fault = fault_of_result(self.folder / "out")
+        for way in (self._checked, self._again, self._ranks, self._stopped):
+            fault = fault or way(ended.seconds)
+        return "complete", fault
+
+    def _of_python(self) -> tuple[str, str | None]:
+        """A call from Python on some ranks and on others."""
+        found = []
+        for ranks in (self.drawn.ranks, self.drawn.other):
+            launcher = ["mpirun", "-np", str(ranks)] if ranks > 1 else []
+            self.last.append(shlex.join([*launcher, "python", "-c", self.drawn.python]))
+            ended = start([], self.folder, ranks, python=self.drawn.python)
+            if ended.code == 2 and "refused:" in ended.error:
+                return "refused", None
+            # What the log warns of is a Python warning, too: UserWarning, in words of ours.
+            if ended.code != 0 or re.search(r"Traceback|RuntimeWarning", ended.error):
+                return "failed", f"code {ended.code}: {ended.error[-900:]}"
+            found.append(set(re.findall(r"found .*", ended.out)))
+        same = found[0] == found[1] and len(found[0]) == 1
+        return "complete", None if same else f"other answers on other ranks: {found}"
+
+    def _checked(self, _: float) -> str | None:
+        """--check of a solve's folder, then of one with an altered certificate."""
+        solved = "run.task=solve" in self.drawn.fixed
+        if not solved or "output.solutions=false" in self.settings() or self._nothing_to_check():
+            return None
+        ranks = self.other()
+        ended = self.run(["--check", "out"], ranks, "checked", "out/case.toml")
+        if ended.code != 0 or ended.error.strip():
+            return f"--check: code {ended.code}: {(ended.error or ended.out)[-500:]}"
+        files = sorted((self.folder / "out" / "certificates").glob("*.npz"))
+        if not files:
+            return None
+        whole = files[0].read_bytes()
+        at, altered = self.draw.randrange(len(whole)), bytearray(whole)
+        altered[at] ^= 1 << self.draw.randrange(8)
+        files[0].write_bytes(altered)
+        again = self.run(["--check", "out"], ranks, "checked", "out/case.toml")
+        files[0].write_bytes(whole)
+        if again.code == 0 and not again.error.strip():  # a byte that no number depends on
+            fault = f"a certificate with byte {at} altered proves something else: {again.out}"
+            return None if again.out == ended.out else fault
+        return fault_of_end(again, whole=False)
+
+    def _nothing_to_check(self) -> bool:
+        """Whether a graph is too large for what checks it: a limit of the case says so."""
+        return any(each.startswith("memory.whole_graph_mb") for each in self.settings())
+
+    def _again(self, _: float) -> str | None:
+        """The run folder's own case, on as many ranks."""
+        if not self.drawn.in_steps or self.draw.random() > 0.3:
+            return None
+        return self._same(self.run([], self.drawn.ranks, "again", "out/case.toml"), "again")
+
+    def _ranks(self, _: float) -> str | None:
+        """Another number of ranks."""
+        if not self.drawn.in_steps or self.draw.random() > 0.6:
+            return None
+        return self._same(self.run([], self.other(), "other"), "other")
+
+    def _same(self, ended: Ended, out: str) -> str | None:
+        """Whether a second run of the same is complete with the same digest."""
+        fault = fault_of_end(ended)
+        if fault or ended.code != 0:
+            said = (ended.error or ended.out)[-400:]
+            return fault or f"code {ended.code} where it was complete before: {said}"
+        first, second = (digest(self.folder / each) for each in ("out", out))
+        return None if first == second else f"digest {second[:12]} in place of {first[:12]}"
+
+    def _stopped(self, seconds: float) -> str | None:
+        """SIGTERM at some moment, perhaps a damaged checkpoint, --resume on other ranks."""
+        if not self.drawn.in_steps or self.draw.random() > 0.12:
+            return None
+        after = self.draw.uniform(0.3, seconds + 1.5)
+        ended = self.run([], self.drawn.ranks, "halted", stop_after=after)
+        if ended.code == 0:
+            return None
+        if ended.code != 3:
+            return f"SIGTERM after {after:.2f} s: code {ended.code}: {ended.error[-500:]}"
+        if self.draw.random() < 0.4:
+            fault = self._damaged()
+            if fault:
+                return fault
+        return self._same(self.run(["--resume"], self.other(), "halted"), "halted")
+
+    def _damaged(self) -> str | None:
+        """A checkpoint with an altered byte, in a copy of the folder: passed over or refused, never taken."""
+        files = list((self.folder / "halted" / "checkpoint").rglob("*.npz"))
+        if not files:
+            return None
+        shutil.copytree(self.folder / "halted", self.folder / "damaged")
+        for each in files:
+            path = self.folder / "damaged" / each.relative_to(self.folder / "halted")
+            data = bytearray(path.read_bytes())
+            data[self.draw.randrange(len(data))] ^= 16
+            path.write_bytes(data)
+        ended = self.run(["--resume"], self.other(), "damaged")
+        return fault_of_end(ended, whole=False) if ended.code != 0 else "a damaged checkpoint was taken"
+
+
+def attempt(drawn: Drawn) -> tuple[str, str | None, list[str]]:
+    """Run a command in a folder of its own; what became of it, the fault, the shell commands."""
+    with tempfile.TemporaryDirectory(dir=_fast_folder(), prefix="lockstep-fuzz-") as folder:
+        tried = Attempt(drawn, Path(folder))
+        word, fault = tried.fault()
+        return word, fault, tried.last
+
+
+def shrunk(drawn: Drawn) -> Drawn:
+    """The command with as few settings as still make it fail."""
+    for each in drawn.loose:
+        fewer = replace(drawn, loose=tuple(other for other in drawn.loose if other is not each))
+        if attempt(fewer)[1]:
+            drawn = fewer
+    return drawn
+
+
+def _fast_folder() -> str | None:
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def kept(drawn: Drawn, folder: str) -> str:
+    """Write the files of a command where they can be looked at; returns the folder."""
+    place = Path(folder) / str(drawn.number)
+    place.mkdir(parents=True, exist_ok=True)
+    for name, data in {**drawn.files, SEED: f"seed = {drawn.number % 3}\n".encode()}.items():
+        (place / name).write_bytes(data)
+    return str(place)
+
+
+def main() -> int:
+    """Run the commands that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--commands", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--only", default="", help="a word of the subject, such as 'solve tsp'")
+    parser.add_argument("--seconds", type=float, default=0.0, help="no command begins later; 0: all of them")
+    parser.add_argument("--keep", default="", help="a folder for the files of commands with a fault")
+    parser.add_argument("--whole", action="store_true", help="faults are not made smaller")
+    asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what was found is told
+    counts: dict[str, Counter[str]] = {}
+    faults, begun = 0, time.monotonic()
+    for number in range(asked.first, asked.first + asked.commands):
+        if asked.seconds and time.monotonic() - begun > asked.seconds:
+            break
+        drawn = command(number, asked.only)
+        try:
+            word, fault, shell = attempt(drawn)
+        except KeyboardInterrupt:
+            break
+        counts.setdefault(drawn.subject, Counter())[word if fault is None else "fault"] += 1
+        if fault is not None:
+            faults += 1
+            if not asked.whole and drawn.loose:
+                drawn = shrunk(drawn)
+                _, again, shown = attempt(drawn)
+                fault, shell = (fault, shell) if again is None else (again, shown)
+            told = {"number": number, "subject": drawn.subject, "fault": fault[:1500], "shown_by": shell}
+            told |= {"files": kept(drawn, asked.keep)} if asked.keep else {}
+            print(json.dumps(told), flush=True)
+    for subject, found in sorted(counts.items()):
+        print(f"{subject:24s} " + "  ".join(f"{word} {count}" for word, count in sorted(found.items())))
+    total = sum(sum(found.values()) for found in counts.values())
+    print(f"{total} commands, {faults} faults, {time.monotonic() - begun:.0f} s")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
