@@ -262,6 +262,12 @@ def _appnp_shares(case, K):
     return {k: case.alpha * (1 - case.alpha) ** k for k in range(K)} | {K: (1 - case.alpha) ** K}
 
 
+def _gprgnn(A, H, w, case, spec):
+    P, begun = _adjacency(A, case), H @ w["W"]
+    shares = enumerate(np.moveaxis(w["hop_weights"][..., None], -2, 0))  # [..., 1, 1] each
+    return sum(share * (np.linalg.matrix_power(P, k) @ begun) for k, share in shares)
+
+
 def _dense(A, H, w, case, spec):
     return H @ w["W"]
 
@@ -340,6 +346,7 @@ CONVOLUTIONS = {
     "gin_batch_norm": _gin_batch_norm,
     "gin_norm": _gin_norm,
     "pna": _pna,
+    "gprgnn": _gprgnn,
     "lightgcn": _hops(3, lambda case, K: dict.fromkeys(range(K + 1), 1 / (K + 1)), loops=False),
     "sage": _mean("W_self", "W_neigh"),
     "sgc": _hops(2, lambda case, K: {K: 1}),

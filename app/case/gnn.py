@@ -40,15 +40,15 @@ class GnnCase(Table, frozen=True):
         str,
         about(
             "layer kind: gcn, gcn2, gin, gin_norm, gin_batch_norm, gine, commnet, sage, gat, gatv2, "
-            "edge_gat, edge_gatv2, pna, appnp, sgc, lightgcn, dense"
+            "edge_gat, edge_gatv2, pna, appnp, gprgnn, sgc, lightgcn, dense"
         ),
     ] = "gcn"
     depth: Annotated[
         int,
         Meta(ge=1, le=1024),
         about(
-            "layers; of gcn2 between a dense one and another dense one; of appnp and lightgcn all but the "
-            "last, of sgc all but the first are dense"
+            "layers; of gcn2 between a dense one and another dense one; of appnp, gprgnn and lightgcn all "
+            "but the last, of sgc all but the first are dense"
         ),
     ] = 2
     hidden: Annotated[
@@ -82,15 +82,15 @@ class GnnCase(Table, frozen=True):
         BelowOne,
         about(
             "gcn2: share of the first layer's output in what each layer hears; appnp: of a node's own row "
-            "in each product"
+            "in each product; gprgnn: the same before anything is learned"
         ),
     ] = 0.1
     hops: Annotated[
         int,
         Meta(ge=0, le=1000),
         about(
-            "appnp, sgc, lightgcn: products with the adjacency matrix in a layer; 0: 10 of appnp, 2 of sgc, "
-            "3 of lightgcn"
+            "appnp, gprgnn, sgc, lightgcn: products with the adjacency matrix in a layer; 0: 10 of appnp and "
+            "gprgnn, 2 of sgc, 3 of lightgcn"
         ),
     ] = 0
     theta: Annotated[

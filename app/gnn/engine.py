@@ -467,12 +467,13 @@ class Engine(ByPieces):
         """[width] the sum of all ranks' roots. Ranks: all call."""
         return sum_tree(self.group, roots, self.cuts, self.blocks)
 
-    def dot(self, name: str, X: Rows, D: Rows) -> None:
-        """The gradient of parameter `name` [1, 1] is the sum of all elements of X * D, row by row."""
+    def dot(self, name: str, X: Rows, D: Rows, at: int = 0) -> None:
+        """The gradient of entry `at` of parameter `name` [1, k] is the sum of all elements of X * D, row by
+        row."""
 
         def work() -> None:
             dots = self.device.row_dots(X.array, D.array)
-            self._part(name)[...] = self.device.column_roots(dots[:, None], self.starts, self.spans)
+            self._part(name)[:, at : at + 1] = self.device.column_roots(dots[:, None], self.starts, self.spans)
 
         self._run("elementwise", name, [X, D], [], work, 2 * D.width, shape=(0, D.width))
 

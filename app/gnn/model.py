@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from msgspec import structs
 
 from app.case.gnn import GnnCase, RgcnCase
@@ -86,9 +87,13 @@ class Model:
         """What the names of parameters begin with, in the order of what is made."""
         return [*(block.name for block in self.blocks), *([HEAD] if self.head else [])]
 
-    def constants(self) -> dict[str, float]:
+    def constants(self) -> dict[str, float | np.ndarray]:
         """What parameters that are not drawn begin with, by name."""
-        return constants_of(self.shapes())
+        found: dict[str, float | np.ndarray] = {**constants_of(self.shapes())}
+        for block in self.blocks:
+            begins = getattr(block.convolution, "begins", None)
+            found |= begins() if begins else {}
+        return found
 
     @property
     def degree_means(self) -> list[str]:

@@ -133,6 +133,8 @@ class Convolution(Protocol):
     reads_edges   the layer reads the features of edges (gnn/edges.py); False where it is missing
     reads_loops   it hears itself by an edge with features, too (EdgeInputs.loops); False where it is missing
     explained     its messages are explained (gnn/explain); True where it is missing
+    begins        parameters by name, as arrays, that begin otherwise than parameters.py says; none where it is
+                  missing
     initial       what the first layer gives, where the layer reads that besides (layers/gcn2.py)
     Where the input is `Features`, no gradient by it is made.
     """

@@ -12,7 +12,7 @@ from app.gnn.layers.gcn2 import GCN2
 from app.gnn.layers.gin import GIN
 from app.gnn.layers.gin_norm import BatchNormedGIN, NormedGIN
 from app.gnn.layers.gine import GINE
-from app.gnn.layers.hops import APPNP, SGC, LightGCN
+from app.gnn.layers.hops import APPNP, GPRGNN, SGC, LightGCN
 from app.gnn.layers.layer import Convolution, LayerSpec, Settings
 from app.gnn.layers.max_readout import MaxReadout
 from app.gnn.layers.pna import PNA
@@ -33,6 +33,7 @@ LAYERS: dict[str, type] = {
     "gin_batch_norm": BatchNormedGIN,
     "gin_norm": NormedGIN,
     "gine": GINE,
+    "gprgnn": GPRGNN,
     "lightgcn": LightGCN,
     "pna": PNA,
     "sage": Sage,
