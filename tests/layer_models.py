@@ -268,6 +268,27 @@ def _gprgnn(A, H, w, case, spec):
     return sum(share * (np.linalg.matrix_power(P, k) @ begun) for k, share in shares)
 
 
+def _all_pairs(normed):
+    """Attention to all nodes as a matrix [n, n] of a head."""
+
+    def convolution(A, H, w, case, spec):
+        Q, K, V = (H @ w[f"W_{name}"] for name in ("query", "key", "value"))
+        out, n = [], len(A)
+        for own in np.split(np.arange(V.shape[-1]), spec.heads):
+            q, k = Q[..., own], K[..., own]
+            if normed:
+                norms = [np.sqrt((x * x).sum((-2, -1), keepdims=True)) for x in (q, k)]
+                B = np.eye(n) + q @ k.mT / (norms[0] * norms[1]) / n
+            else:
+                q, k = (np.where(x > 0, x + 1, np.exp(np.minimum(x, 0))) for x in (q, k))
+                B = q @ k.mT
+            out.append(B / B.sum(-1, keepdims=True) @ V[..., own])
+        share = case.attention_share
+        return share * np.concatenate(out, axis=-1) + (1 - share) * _gcn(A, H, w, case, spec)
+
+    return convolution
+
+
 def _dense(A, H, w, case, spec):
     return H @ w["W"]
 
@@ -350,6 +371,7 @@ CONVOLUTIONS = {
     "lightgcn": _hops(3, lambda case, K: dict.fromkeys(range(K + 1), 1 / (K + 1)), loops=False),
     "sage": _mean("W_self", "W_neigh"),
     "sgc": _hops(2, lambda case, K: {K: 1}),
+    "sgformer": _all_pairs(normed=True),
     "commnet": _mean("W_H", "W_C"),
 }
 

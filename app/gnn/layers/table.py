@@ -12,6 +12,7 @@ from app.gnn.layers.gcn2 import GCN2
 from app.gnn.layers.gin import GIN
 from app.gnn.layers.gin_norm import BatchNormedGIN, NormedGIN
 from app.gnn.layers.gine import GINE
+from app.gnn.layers.global_attention import LinearAttention, SGFormer
 from app.gnn.layers.hops import APPNP, GPRGNN, SGC, LightGCN
 from app.gnn.layers.layer import Convolution, LayerSpec, Settings
 from app.gnn.layers.max_readout import MaxReadout
@@ -35,9 +36,11 @@ LAYERS: dict[str, type] = {
     "gine": GINE,
     "gprgnn": GPRGNN,
     "lightgcn": LightGCN,
+    "linear_attention": LinearAttention,
     "pna": PNA,
     "sage": Sage,
     "sgc": SGC,
+    "sgformer": SGFormer,
 }
 READOUTS: dict[str, type] = {
     "max": MaxReadout,
