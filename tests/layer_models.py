@@ -368,6 +368,7 @@ CONVOLUTIONS = {
     "gin_norm": _gin_norm,
     "pna": _pna,
     "gprgnn": _gprgnn,
+    "linear_attention": _all_pairs(normed=False),
     "lightgcn": _hops(3, lambda case, K: dict.fromkeys(range(K + 1), 1 / (K + 1)), loops=False),
     "sage": _mean("W_self", "W_neigh"),
     "sgc": _hops(2, lambda case, K: {K: 1}),

@@ -615,8 +615,8 @@ class Engine(ByPieces):
         self, name: str, reads: list[Rows], writes: list[Rows], work: Callable[[], Any],
         shape: tuple[int, int], exchanges: tuple[int, ...] = (),
     ) -> Any:  # fmt: skip
-        """An operation of attention over all nodes (layers/all_nodes.py): `work` touches the arrays of the rows
-        that it names and no others.
+        """An operation of attention over all nodes (layers/all_nodes.py): `work` touches the arrays of the
+        rows that it names and no others.
 
         shape   (k, m) of a product, (0, columns) of one that goes through rows     exchanges   as of `apply`
         """

@@ -1,6 +1,5 @@
 """Attention of every node to all nodes, of linear cost, beside a graph convolution."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,8 @@ from app.gnn.layers.all_nodes import Heads, OfEachGraph, OfGraph
 from app.gnn.layers.gcn import GCN
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes
 from app.gnn.programs import Rows
-from app.numerics.elementary import exp
 
 Array = Any
-ROWS = 1 << 10  # whose exponentials are made at a time
 
 
 class SGFormer(GCN):
@@ -212,19 +209,10 @@ class LinearAttention(SGFormer):
 
     def _map(self, engine: Engine, X: Array) -> None:
         """phi, in rows that are nodes."""
-        xp = engine.device.xp
-        for rows in _pieces(len(X)):
-            x = X[rows]
-            x[...] = xp.where(x > 0, x + np.float32(1), exp(xp, xp.minimum(x, np.float32(0))))
+        engine.device.elu_plus_one(X)
         engine.device.activate(X, engine.nodes())
 
     def _map_back(self, engine: Engine, X: Array, dX: Array) -> None:
         """dX * phi'."""
         engine.device.xp.minimum(X, np.float32(1), out=X)
         dX *= X
-
-
-def _pieces(rows: int) -> Iterator[slice]:
-    """Ranges of ROWS rows."""
-    for lo in range(0, rows, ROWS):
-        yield slice(lo, min(lo + ROWS, rows))
