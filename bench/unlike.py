@@ -9,8 +9,8 @@ csbm     contextual stochastic block models as Chien et al. 2021 draw them (thei
 marked   sets of 400 paths of 30 nodes with a sign each, one of them marked: a graph's class is whether most
          signs are that of the marked node, which may be far; sets of 60, 20, 20 % of the graphs
 
-A network has the best of a few settings by the mean validation score over the seeds (of `marked` one
-setting); what is printed are its test scores.
+A network has the best of a few settings by the validation score of the first seed (of `marked` one setting);
+what is printed are test scores, mean and standard deviation over the seeds.
 
     LOCKSTEP_DATA=... python bench/unlike.py homophily|flickr|csbm|marked [--seeds 3]
 """
@@ -43,7 +43,7 @@ TRIED = {
     },
 }  # fmt: skip
 TRAINED = {
-    "gnn.hidden": 64, "gnn.epochs": 200, "gnn.keep": "best", "gnn.patience": 100, "gnn.baselines": False,
+    "gnn.hidden": 64, "gnn.epochs": 200, "gnn.keep": "best", "gnn.patience": 50, "gnn.baselines": False,
     "gnn.decayed": "all", "gnn.input_dropout": 0.0,
 }  # fmt: skip
 EPSILON, DEGREE, NODES, COLUMNS = 3.25, 5, 1000, 500
@@ -76,17 +76,15 @@ def settings_of(name: str) -> Iterator[dict[str, object]]:
 
 
 def best(data: str, run: Callable[[dict[str, object], int], object], seeds: int) -> None:
-    """Print of each network the settings with the best validation score, and their test score.
+    """Print of each network the settings with the best validation score, and their test scores.
 
     run   what a training with settings and a seed gives
     """
     for name in TRIED:
-        found = []
-        for settings in settings_of(name):
-            scores = [run(TRAINED | settings | {"seed": seed}, seed).scores for seed in range(seeds)]
-            pairs = 100 * np.array([(each["val"].score, each["test"].score) for each in scores])
-            found.append((pairs[:, 0].mean(), pairs[:, 1], settings))
-        _, test, settings = max(found, key=lambda each: each[0])
+        tried = [(run(TRAINED | each | {"seed": 0}, 0).scores, each) for each in settings_of(name)]
+        first, settings = max(tried, key=lambda pair: pair[0]["val"].score)
+        rest = [run(TRAINED | settings | {"seed": seed}, seed).scores for seed in range(1, seeds)]
+        test = 100 * np.array([each["test"].score for each in (first, *rest)])
         said = " ".join(f"{key.removeprefix('gnn.')}={value}" for key, value in list(settings.items())[1:])
         print(f"{data} {name}: {test.mean():.1f} +- {test.std():.1f}   {said}", flush=True)
 
@@ -112,7 +110,7 @@ def drawn(phi: float, seed: int) -> tuple[sp.csr_array, np.ndarray, np.ndarray]:
 
 def csbm(seeds: int) -> None:
     """Drawn graphs."""
-    for phi in (-0.75, -0.5, -0.25, 0.5):
+    for phi in (-0.75, -0.5, 0.5):
 
         def run(settings: dict[str, object], seed: int, phi: float = phi) -> object:
             A, X, classes = drawn(phi, seed)
