@@ -46,6 +46,7 @@ TRAINED = {
     "gnn.hidden": 64, "gnn.epochs": 200, "gnn.keep": "best", "gnn.patience": 50, "gnn.baselines": False,
     "gnn.decayed": "all", "gnn.input_dropout": 0.0,
 }  # fmt: skip
+LAYERS = list(TRIED)  # of --layers
 EPSILON, DEGREE, NODES, COLUMNS = 3.25, 5, 1000, 500
 PATHS, LENGTH = 400, 30
 
@@ -80,7 +81,7 @@ def best(data: str, run: Callable[[dict[str, object], int], object], seeds: int)
 
     run   what a training with settings and a seed gives
     """
-    for name in TRIED:
+    for name in LAYERS:
         tried = [(run(TRAINED | each | {"seed": 0}, 0).scores, each) for each in settings_of(name)]
         first, settings = max(tried, key=lambda pair: pair[0]["val"].score)
         rest = [run(TRAINED | settings | {"seed": seed}, seed).scores for seed in range(1, seeds)]
@@ -142,7 +143,7 @@ def marked(seeds: int) -> None:
     graphs, X, classes = paths()
     chance = max(classes.mean(), 1 - classes.mean())
     print(f"marked: {100 * chance:.1f} % of the graphs are of one class")
-    for name in ("dense", "gcn", "gin_norm", "appnp", "gprgnn", "sgformer", "linear_attention"):
+    for name in LAYERS:
         settings = {
             "gnn.model": name, "gnn.depth": 1 if name in ("sgformer", "linear_attention") else 3,
             "gnn.hidden": 16, "gnn.epochs": 150, "gnn.keep": "best", "gnn.dropout": 0.0,
@@ -159,7 +160,9 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("what", choices=["homophily", "flickr", "csbm", "marked"])
     options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--layers", nargs="+", help="kinds of layers; of marked any")
     asked = options.parse_args()
+    LAYERS[:] = asked.layers or LAYERS
     warnings.simplefilter("ignore", UserWarning)  # of networks that call all alike, which is what is told
     found = {"homophily": homophily, "flickr": flickr, "csbm": csbm, "marked": marked}
     found[asked.what](asked.seeds)

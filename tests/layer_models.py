@@ -277,12 +277,15 @@ def _all_pairs(normed):
         for own in np.split(np.arange(V.shape[-1]), spec.heads):
             q, k = Q[..., own], K[..., own]
             if normed:
-                norms = [np.sqrt((x * x).sum((-2, -1), keepdims=True)) for x in (q, k)]
-                B = np.eye(n) + q @ k.mT / (norms[0] * norms[1]) / n
+                q, k = (
+                    x / np.where(x.any(-1, keepdims=True), np.sqrt((x * x).sum(-1, keepdims=True)), 1)
+                    for x in (q, k)
+                )
+                B = np.eye(n) + q @ k.mT / n
             else:
                 q, k = (np.where(x > 0, x + 1, np.exp(np.minimum(x, 0))) for x in (q, k))
                 B = q @ k.mT
-            out.append(B / B.sum(-1, keepdims=True) @ V[..., own])
+            out.append(B @ V[..., own] / np.maximum(B.sum(-1, keepdims=True), 0.01 if normed else 0))
         share = case.attention_share
         return share * np.concatenate(out, axis=-1) + (1 - share) * _gcn(A, H, w, case, spec)
 

@@ -58,10 +58,10 @@ def _all_pairs(Q, K, V, normed):
     for i in range(n):
         for j in range(n):
             if normed:
-                heard[i, j] = (i == j) + Q[i] @ K[j] / np.linalg.norm(Q) / np.linalg.norm(K) / n
+                heard[i, j] = (i == j) + Q[i] @ K[j] / np.linalg.norm(Q[i]) / np.linalg.norm(K[j]) / n
             else:
                 heard[i, j] = sum(phi(q) * phi(k) for q, k in zip(Q[i], K[j]))
-    return heard / heard.sum(axis=1, keepdims=True) @ V
+    return heard @ V / np.maximum(heard.sum(axis=1, keepdims=True), 0.01 if normed else 0)
 
 
 @alone

@@ -11,8 +11,8 @@ that it owns whole (comm/tree.py), the terms (app/model/terms.py states their am
     X W, X^T D         n_p k m multiply-adds; of sparse features one for each entry and column of W
     X^T D, sparse X    the rows of D travel staged, then the rows of the gradient are gathered
     attention          what weighs an entry, for each of them and each head
-    attention to all   n_p f (f + 3) multiply-adds of sums over all nodes, n_p f (f + h) of products with them
-                       for h heads, as often again and once more backward; f (f + 3) and f (f + h) addends
+    attention to all   n_p f (f + 1) multiply-adds of sums over all nodes, n_p f (f + h) of products with them
+                       for h heads, as often again and once more backward; f (f + 1) and f (f + h) addends
     elementwise        one pass over n_p f numbers for each array beyond the first that is touched
     a head of edges    of each edge from both ends, for h hidden columns: passes over h numbers, and products
                        of h with as many columns as there are classes; calls for each piece of entries, of

@@ -7,7 +7,7 @@ import numpy as np
 from app.errors import CaseError
 from app.gnn.engine import Engine
 from app.gnn.features import Features
-from app.gnn.layers.all_nodes import Heads, OfEachGraph, OfGraph
+from app.gnn.layers.all_nodes import Heads, OfEachGraph, OfGraph, one_over
 from app.gnn.layers.gcn import GCN
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes
 from app.gnn.programs import Rows
@@ -16,37 +16,42 @@ Array = Any
 
 
 class SGFormer(GCN):
-    """Z = share D^-1 [V + Q (K^T V) / (N |Q| |K|)] + (1 - share) P H W, P as in GCN, by heads.
+    """Z = share D^-1 [V + Q (K^T V) / N] + (1 - share) P H W, P as in GCN, by heads; rows of Q, K of norm 1.
 
-    Source    Wu et al. 2023 (SGFormer), eqs. 3-5: simple global attention, D = diag(1 + Q (K^T 1) / (N |Q|
-              |K|)), |Q| and |K| Frobenius norms; share is 1 - their alpha
-    Forward   Q = H W_q     K = H W_k     V = H W_v     S = t * (H W)
-              R = [num | den] = Q (c K^T [V | 1]) + [V | 1], c = 1 / (N |Q| |K|) (all_nodes.py), e = 1 below
-              Z = share num / den + (1 - share) s * (A+I) S
+    Source    Wu et al. 2023 (SGFormer), eqs. 3-5: simple global attention, D = diag(1 + Q (K^T 1) / N); share
+              is 1 - their alpha
+    Forward   Y = H W_q, Q_i = Y_i / |Y_i|     K = H W_k likewise     V = H W_v     S = t * (H W)
+              R = [num | den] = Q (c K^T [V | 1]) + e [V | 1], c = 1/N (all_nodes.py), e = 1
+              Z = share num / max(den, 0.01) + (1 - share) s * (A+I) S
     Shapes    H [n_own, f_in]   W_q, W_k, W_v, W [f_in, f_out]   Q, K, V, S, Z [n_own, f_out]
               R [n_own, h (k+1)], h heads of k columns: num has k of them, den one
     Backward  D = dZ comes in, by heads:
-              dnum = share D / den     dden = -share <D, num> / den^2     dR = [dnum | dden]
-              dQ, dK and the first part of dV from dR as in all_nodes.py     dV += e dnum
+              dnum = share D / den     dden = -share <D, num> / den^2, 0 where den is below its least
+              dR = [dnum | dden]: dQ, dK and the first part of dV as in all_nodes.py     dV += e dnum
+              dY_i = (dQ_i - Q_i <Q_i, dQ_i>) / |Y_i|, of K alike
               dS = t * (A+I)^T ((1 - share) s * D)
               dW_q = H^T dQ     dW_k = H^T dK     dW_v = H^T dV     dW = H^T dS
               dH = dQ W_q^T + dK W_k^T + dV W_v^T + dS W^T
-              R is made again: Q, K and V are kept, and a matrix of f_out (f_out + h) numbers.
-    Sets      of graphs: all sums are over the nodes of a node's own graph, N is its size. A graph of one node
-              has Z = V, the limit of what the formula says of it.
+              R is made again: Q, K, V and 2 h norms are kept, and a matrix of f_out (f_out + h) numbers.
+    Sets      of graphs: all sums are over the nodes of a node's own graph, N is its size. In a graph of one
+              node Z has V.
     Ranks     rows partitioned, weights and sums replicated; 1 exchange and 1 sum forward, 1 and 1 backward,
               addends of all weights; memory of rows alone: what a rank holds falls as 1/P
-    Differs   The paper's network has one such layer, and graph convolutions of their own beside it; here each
-              layer has both, on the same input. No biases of Q, K and V. Heads lie side by side, each with
-              norms of its own; the authors take their mean. Its residual connection is `residual`.
+    Differs   The paper divides Q and K by the norms of the whole matrices: a weight of another node is then
+              about 1/N^2 beside 1 of the own row, and all others together 1/N. Here rows are divided by
+              their own norms, as in PyTorch Geometric, so that others weigh as much as the own row. The
+              paper's network has one such layer, and graph convolutions of their own beside it; here each
+              layer has both, on the same input. No biases of Q, K and V. Heads lie side by side; the authors
+              take their mean. Its residual connection is `residual`. den has a least value: it would be 0
+              where all K are opposite to a Q.
     """
 
     row_by_row = False
     leaves = ("first_product",)
     reads = ("attention_share",)
     explained = False
-    normed = True
     own = 1  # e
+    least = 0.01  # of den
 
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
         super().__init__(name, spec, f_in, f_out, settings)
@@ -58,6 +63,7 @@ class SGFormer(GCN):
         self.meets_input = (*self.maps, self.W)
         self._heads: Heads | None = None
         self._rows: tuple[Rows, ...] = ()
+        self._norms: tuple[Rows | None, ...] = ()
         self._sums: Any = None
 
     def shapes(self) -> Shapes:
@@ -96,21 +102,42 @@ class SGFormer(GCN):
     def _over(self, engine: Engine) -> OfGraph | OfEachGraph:
         """The sums over all nodes of a graph."""
         kind = OfGraph if engine.pooling is None else OfEachGraph
-        return kind(self._heads, self.normed)
+        return kind(self._heads, bool(self.own))
 
     def _begin(self, engine: Engine, Q: Rows, K: Rows) -> None:
         """Make Q and K what is multiplied, zero where rows are no nodes."""
         if self._heads is None or self._heads.device is not engine.device:
             self._heads = Heads(engine.device, self.count, self.f_out // self.count)
-        for X in (Q, K):
-            engine.over_all("begin", [X], [X], lambda X=X: self._map(engine, X.array), (0, X.width))
+        self._norms = tuple(self._map(engine, X) for X in (Q, K))
 
-    def _map(self, engine: Engine, X: Array) -> None:
-        """In place, what is multiplied from H times weights."""
-        engine.device.activate(X, engine.nodes())
+    def _map(self, engine: Engine, X: Rows) -> Rows | None:
+        """In place, what is multiplied from H times weights; rows [n_own, h] of one over the norms."""
+        T, inverse = engine.take("squares", X.width), engine.take("norms", self.count)
 
-    def _map_back(self, engine: Engine, X: Array, dX: Array) -> None:
+        def work() -> None:
+            xp, each = engine.device.xp, self._heads.split(X.array)
+            engine.device.activate(X.array, engine.nodes())
+            xp.multiply(X.array, X.array, out=T.array)
+            inverse.array[...] = one_over(xp, xp.sqrt(self._heads.dots(T.array)))
+            each *= inverse.array[:, :, None]
+
+        engine.over_all("begin", [X], [X, T, inverse], work, (0, X.width))
+        engine.free(T)
+        return inverse
+
+    def _map_back(self, engine: Engine, X: Rows, dX: Rows, inverse: Rows | None) -> None:
         """In place, the gradient by H times weights from that by what is multiplied, X, which is lost."""
+        T = engine.take("XdX", X.width)
+
+        def work() -> None:
+            each, back = (self._heads.split(rows.array) for rows in (X, dX))
+            engine.device.xp.multiply(X.array, dX.array, out=T.array)
+            each *= self._heads.dots(T.array)[:, :, None]
+            back -= each
+            back *= inverse.array[:, :, None]
+
+        engine.over_all("begin_back", [X, dX, inverse], [X, dX, T], work, (0, X.width))
+        engine.free(T, inverse)
 
     def _add_own(self, engine: Engine, V: Rows, R: Rows) -> None:
         """R += e [V | 1]."""
@@ -124,10 +151,11 @@ class SGFormer(GCN):
             engine.over_all("own", [V, R], [R], work, (0, R.width))
 
     def _parts(self, engine: Engine, R: Array) -> tuple[Array, Array]:
-        """[n_own, h, k] num and [n_own, h, 1] den, 1 where that is 0: in rows that are no nodes."""
+        """[n_own, h, k] num and [n_own, h, 1] den, which has a least value, or is 1 where it is 0: in rows
+        that are no nodes."""
         each = self._heads.split(R)
         num, den = each[:, :, :-1], each[:, :, -1:]
-        return num, engine.device.xp.where(den > 0, den, np.float32(1))
+        return num, engine.device.xp.where(den > self.least, den, np.float32(self.least or 1))
 
     def output_scale(self, engine: Engine, H: Rows | Features) -> None:
         """None: Z is whole."""
@@ -137,14 +165,16 @@ class SGFormer(GCN):
 
     def backward(self, engine: Engine, H: Rows | Features, D: Rows) -> Rows | None:
         """The gradient by H from D = dZ; see Convolution.backward."""
-        (Q, K, V), sums, over = self._rows, self._sums, self._over(engine)
-        self._rows, self._sums = (), None
+        (Q, K, V), norms, sums, over = self._rows, self._norms, self._sums, self._over(engine)
+        self._rows, self._norms, self._sums = (), (), None
         R = engine.take("R", self.f_out + self.count)
         over.again(engine, Q, K, V, R, sums)
         self._add_own(engine, V, R)
         self._divide_back(engine, D, R)
         found = over.backward(engine, Q, K, V, R, sums)
-        self._finish(engine, (Q, K, V), found, R)
+        self._add_own_back(engine, R, found[2])
+        for X, dX, inverse in zip((Q, K), found, norms):
+            self._map_back(engine, X, dX, inverse)
         engine.free(Q, K, V, R)
         scale = engine.times(1 - self.share, engine.scale_of(self._kind))
         engine.activate(D, scale)
@@ -168,30 +198,29 @@ class SGFormer(GCN):
             num, den = self._parts(engine, R.array)
             by_heads = heads.split(D.array)
             engine.device.xp.multiply(by_heads, num, out=heads.split(T.array))
-            dden = heads.dots(T.array)[:, :, None] / (den * den) * -share
+            found, last = (
+                -share * heads.dots(T.array)[:, :, None] / (den * den),
+                heads.split(R.array)[:, :, -1:],
+            )
             engine.device.xp.divide(by_heads, den / share, out=num)
-            heads.split(R.array)[:, :, -1:] = dden
+            last[...] = engine.device.xp.where(last > self.least, found, np.float32(0))
 
         engine.over_all("divide_back", [D, R], [R, T], work, (0, R.width))
         engine.free(T)
 
-    def _finish(self, engine: Engine, rows: tuple[Rows, ...], found: tuple[Rows, ...], dR: Rows) -> None:
-        """dV += e dnum, and dQ and dK become the gradients by H times weights."""
-        Q, K, _ = rows
-        dQ, dK, dV = found
+    def _add_own_back(self, engine: Engine, dR: Rows, dV: Rows) -> None:
+        """dV += e dnum."""
 
         def work() -> None:
-            if self.own:
-                self._heads.split(dV.array)[...] += self._heads.split(dR.array)[:, :, :-1]
-            for X, dX in ((Q, dQ), (K, dK)):
-                self._map_back(engine, X.array, dX.array)
+            self._heads.split(dV.array)[...] += self._heads.split(dR.array)[:, :, :-1]
 
-        engine.over_all("finish", [Q, K, dR, *found], [Q, K, *found], work, (0, dR.width))
+        if self.own:
+            engine.over_all("own_back", [dR, dV], [dV], work, (0, dR.width))
 
     def release(self, engine: Engine) -> None:
         """Free what forward kept."""
-        engine.free(*self._rows, self._sums)
-        self._rows, self._sums = (), None
+        engine.free(*self._rows, *self._norms, self._sums)
+        self._rows, self._norms, self._sums = (), (), None
 
 
 class LinearAttention(SGFormer):
@@ -204,15 +233,23 @@ class LinearAttention(SGFormer):
     Backward  as there; phi'(x) = 1 where x > 0, else exp(x), which is the least of 1 and phi(x)
     """
 
-    normed = False
     own = 0
+    least = 0.0
 
-    def _map(self, engine: Engine, X: Array) -> None:
-        """phi, in rows that are nodes."""
-        engine.device.elu_plus_one(X)
-        engine.device.activate(X, engine.nodes())
+    def _map(self, engine: Engine, X: Rows) -> None:
+        """In place phi, in rows that are nodes."""
 
-    def _map_back(self, engine: Engine, X: Array, dX: Array) -> None:
-        """dX * phi'."""
-        engine.device.xp.minimum(X, np.float32(1), out=X)
-        dX *= X
+        def work() -> None:
+            engine.device.elu_plus_one(X.array)
+            engine.device.activate(X.array, engine.nodes())
+
+        engine.over_all("begin", [X], [X], work, (0, X.width))
+
+    def _map_back(self, engine: Engine, X: Rows, dX: Rows, inverse: None) -> None:
+        """In place, dX * phi'; X is lost."""
+
+        def work() -> None:
+            engine.device.xp.minimum(X.array, np.float32(1), out=X.array)
+            dX.array[...] *= X.array
+
+        engine.over_all("begin_back", [X, dX], [X, dX], work, (0, X.width))
