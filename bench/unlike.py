@@ -2,7 +2,7 @@
 
 flickr   the network of users flickr_attr.npz of LOCKSTEP_DATA/gnn: the one real graph there most of whose
          edges join unlike classes; its own sets
-csbm     contextual stochastic block models as Chien et al. 2021 draw them (their section 5.1): two classes of
+csbm     contextual stochastic block models as Chien et al. 2021 draw them: two classes of
          one size, d = 5 neighbours on average, b_i = sqrt(mu / n) v_i u + noise; phi from -1 (only edges
          tell, all of them between classes) over 0 (only features) to 1; 1,000 nodes, 500 features, their
          epsilon 3.25; sets of 60, 20, 20 %
@@ -92,8 +92,17 @@ def best(data: str, run: Callable[[dict[str, object], int], object], seeds: int)
 
 def flickr(seeds: int) -> None:
     """The real graph."""
-    path = str(Path(os.environ["LOCKSTEP_DATA"], "gnn", "flickr_attr.npz"))
-    best("flickr", lambda settings, seed: classify(path, settings=settings), seeds)
+    with np.load(Path(os.environ["LOCKSTEP_DATA"], "gnn", "flickr_attr.npz")) as f:
+        shape = tuple(f["feat_shape"])
+        X = sp.csr_array((f["feat_data"], f["feat_indices"], f["feat_indptr"]), shape=shape)
+        ones = np.ones(len(f["adj_indices"]), dtype=np.float32)
+        A = sp.csr_array((ones, f["adj_indices"], f["adj_indptr"]), shape=(shape[0], shape[0]))
+        labels, sets = f["labels"], {name: f[f"{name}_mask"] for name in ("train", "val", "test")}
+
+    def run(settings: dict[str, object], seed: int) -> object:
+        return classify(A, X, labels, settings=settings | {"gnn.feature_rows": "as_given"}, **sets)
+
+    best("flickr", run, seeds)
 
 
 def drawn(phi: float, seed: int) -> tuple[sp.csr_array, np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ Array = Any
 class SGFormer(GCN):
     """Z = share D^-1 [V + Q (K^T V) / N] + (1 - share) P H W, P as in GCN, by heads; rows of Q, K of norm 1.
 
-    Source    Wu et al. 2023 (SGFormer), eqs. 3-5: simple global attention, D = diag(1 + Q (K^T 1) / N); share
+    Source    Wu et al. 2023 (SGFormer), simple global attention: D = diag(1 + Q (K^T 1) / N); share
               is 1 - their alpha
     Forward   Y = H W_q, Q_i = Y_i / |Y_i|     K = H W_k likewise     V = H W_v     S = t * (H W)
               R = [num | den] = Q (c K^T [V | 1]) + e [V | 1], c = 1/N (all_nodes.py), e = 1

@@ -123,7 +123,7 @@ class APPNP(Hops):
 class GPRGNN(Hops):
     """Z = gamma_0 S_0 + gamma_1 P S_0 + ... + gamma_K P^K S_0, S_0 = H W: a polynomial of P that is learned.
 
-    Source    Chien et al. 2021 (GPR-GNN), their eqs. of section 3; below it layers that hear no neighbours
+    Source    Chien et al. 2021 (GPR-GNN), section 3; below it layers that hear no neighbours
     Weights   gamma_k, of either sign, begin as those of APPNP: alpha (1 - alpha)^k, and (1 - alpha)^K for
               k = K (the paper's initialisation by personalised PageRank); they do not decay
     Forward   Horner's rule: U_K = gamma_K S_0     U_k = s * (A+I) (t * U_{k+1}) + gamma_k S_0     Z = U_0
