@@ -1,7 +1,8 @@
 """A full-batch epoch of deep networks and of batch normalisation beside PyTorch Geometric.
 
 GCNII's layers on Cora, 16 and 64 of them, and 8 on a graph of Arxiv's shape; APPNP, two dense layers and ten
-steps of propagation, on Cora, and three on Arxiv's shape; there, too, three graph
+steps of propagation, on Cora, and three on Arxiv's shape; the same steps with learned weights (GPR-GNN), and
+a layer of attention to all nodes (SGFormer) between dense ones, on both; there, too, three graph
 convolutions with batch normalisation, with the product of the features kept and made in each epoch. Equal
 first weights, dropout 0.5 of what layers give (other draws in either); PyG's adjacency is a sparse tensor,
 which is faster than `edge_index` on all of these; an epoch is forward, loss, backward and a step of Adam, on
@@ -31,20 +32,24 @@ def cases(quick: bool) -> list[Callable[[], GcnCase | None]]:
         lambda: appnp(real("Cora", "cora.npz", 64, 2)),
         lambda: appnp(generated("Arxiv shape", ARXIV, 256, 3, shrink)),
         lambda: replace(generated("Arxiv shape", ARXIV, 256, 3, shrink), kind="batch_norm"),
+        lambda: appnp(real("Cora", "cora.npz", 64, 2), "gprgnn"),
+        lambda: appnp(generated("Arxiv shape", ARXIV, 64, 2, shrink), "gprgnn"),
+        lambda: deep(real("Cora", "cora.npz", 64, 2), 1, "sgformer"),
+        lambda: deep(generated("Arxiv shape", ARXIV, 64, 2, shrink), 1, "sgformer"),
     ]
 
 
-def deep(case: GcnCase | None, layers: int) -> GcnCase | None:
-    """The case with so many layers of GCNII between dense ones."""
+def deep(case: GcnCase | None, layers: int, kind: str = "gcn2") -> GcnCase | None:
+    """The case with so many layers of GCNII, or of another kind, between dense ones."""
     if case is None:
         return None
     features, hidden, classes = case.widths
-    return replace(case, kind="gcn2", widths=[features, *[hidden] * (layers + 1), classes])
+    return replace(case, kind=kind, widths=[features, *[hidden] * (layers + 1), classes])
 
 
-def appnp(case: GcnCase | None) -> GcnCase | None:
+def appnp(case: GcnCase | None, kind: str = "appnp") -> GcnCase | None:
     """The case with dense layers before ten steps of propagation."""
-    return case and replace(case, kind="appnp")
+    return case and replace(case, kind=kind)
 
 
 def measure(effort: Effort, quick: bool) -> Iterator[Record | Table]:
@@ -57,9 +62,10 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record | Table]:
 
 def shape_of(case: GcnCase) -> str:
     """Its layers."""
-    inner = f"{case.layers - 2} x {case.widths[1]} of GCNII"
-    many = {"batch_norm": "batch normalisation", "appnp": "APPNP, 10 steps"}
-    return inner if case.kind == "gcn2" else f"{case.layers} x {case.widths[1]}, {many[case.kind]}"
+    between = {"gcn2": "GCNII", "sgformer": "SGFormer"}
+    inner = f"{case.layers - 2} x {case.widths[1]} of {between.get(case.kind)}"
+    many = {"batch_norm": "batch normalisation", "appnp": "APPNP, 10 steps", "gprgnn": "GPR-GNN, 10 steps"}
+    return inner if case.kind in between else f"{case.layers} x {case.widths[1]}, {many[case.kind]}"
 
 
 def pairs(case: GcnCase, ours: Program, theirs: Program, mine: str, form: str, effort: Effort) -> Record:

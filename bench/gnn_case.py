@@ -19,7 +19,9 @@ class GcnCase:
 
     kind   gcn: Kipf and Welling 2017; batch_norm: the same, columns normalised before each activation; gcn2:
            dense layers at both ends, GCNII's between them (Chen et al. 2020), alpha 0.1, theta 0.5; appnp:
-           dense layers, ten steps of personalised PageRank after the last (Gasteiger et al. 2019), alpha 0.1
+           dense layers, ten steps of personalised PageRank after the last (Gasteiger et al. 2019), alpha 0.1;
+           gprgnn: the same with weights of the steps that are learned (Chien et al. 2021); sgformer: between
+           dense layers such of half SGFormer's attention (Wu et al. 2023) and half a graph convolution
 
     indptr, indices   CSR rows of the symmetric adjacency, no self loops, columns ascend, all weights one
     X                 [n, f] float32 features: a dense array or a SciPy CSR matrix
@@ -60,6 +62,8 @@ class GcnCase:
     def weights(self) -> dict[str, np.ndarray]:
         """First weights, see `first_weights`; layers within a gcn2 have no b."""
         found = first_weights(self.widths, self.seed)
+        if self.kind == "sgformer":
+            found |= attention_weights(self.widths, self.seed)
         ends = ("1", str(self.layers))
         return {k: v for k, v in found.items() if self.kind != "gcn2" or k[0] == "W" or k[1:] in ends}
 
@@ -95,6 +99,15 @@ def first_weights(widths: list[int], seed: int) -> dict[str, np.ndarray]:
         drawn[f"W{layer}"] = draws.uniform(-bound, bound, (f_in, f_out)).astype(np.float32)
         drawn[f"b{layer}"] = np.zeros(f_out, dtype=np.float32)
     return drawn
+
+
+def attention_weights(widths: list[int], seed: int) -> dict[str, np.ndarray]:
+    """Q2, K2, V2, Q3, ..: the same of queries, keys and values, of all layers but the first and the last."""
+    found = {}
+    for place, name in enumerate("QKV", 1):
+        drawn = first_weights(widths, 1000 * place + seed)
+        found |= {f"{name}{layer}": drawn[f"W{layer}"] for layer in range(2, len(widths) - 1)}
+    return found
 
 
 def load_case(path: Path) -> GcnCase:

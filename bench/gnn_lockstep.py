@@ -21,7 +21,7 @@ from app.sparse.rowblock import RowBlock
 from bench import subjects
 from bench.gnn_case import LEARNING_RATE, GcnCase
 
-ALONE = ("gcn2", "appnp")  # kinds whose first layer is dense
+ALONE = ("gcn2", "appnp", "gprgnn", "sgformer")  # kinds whose first layer is dense
 FIRST_PRODUCTS = {"kept": "cached", "each epoch": "live"}
 
 
@@ -86,7 +86,7 @@ class Model:
 
     def __init__(self, case: GcnCase, form: str, dropout: float, comm: Any = MPI.COMM_SELF) -> None:
         group = subjects.open_group(comm)
-        deep, alone = case.kind == "gcn2", case.kind in ALONE
+        deep, alone = case.kind in ("gcn2", "sgformer"), case.kind in ALONE
         table = GnnCase(
             model=case.kind if alone else "gcn", depth=case.layers - 2 * deep, hidden=case.widths[1],
             batch_norm=case.kind == "batch_norm", dropout=dropout, input_dropout=0.0, weight_decay=0.0,
@@ -126,5 +126,6 @@ class Model:
 
 
 def _name(name: str) -> str:
-    """layer1.W for W1, layer1.bias for b1."""
-    return f"layer{name[1:]}." + {"W": "W", "b": "bias"}[name[0]]
+    """layer1.W for W1, layer1.bias for b1, layer2.W_query for Q2."""
+    kinds = {"W": "W", "b": "bias", "Q": "W_query", "K": "W_key", "V": "W_value"}
+    return f"layer{name[1:]}.{kinds[name[0]]}"

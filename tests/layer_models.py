@@ -262,6 +262,36 @@ def _appnp_shares(case, K):
     return {k: case.alpha * (1 - case.alpha) ** k for k in range(K)} | {K: (1 - case.alpha) ** K}
 
 
+def _gprgnn(A, H, w, case, spec):
+    P, begun = _adjacency(A, case), H @ w["W"]
+    shares = enumerate(np.moveaxis(w["hop_weights"][..., None], -2, 0))  # [..., 1, 1] each
+    return sum(share * (np.linalg.matrix_power(P, k) @ begun) for k, share in shares)
+
+
+def _all_pairs(normed):
+    """Attention to all nodes as a matrix [n, n] of a head."""
+
+    def convolution(A, H, w, case, spec):
+        Q, K, V = (H @ w[f"W_{name}"] for name in ("query", "key", "value"))
+        out, n = [], len(A)
+        for own in np.split(np.arange(V.shape[-1]), spec.heads):
+            q, k = Q[..., own], K[..., own]
+            if normed:
+                q, k = (
+                    x / np.where(x.any(-1, keepdims=True), np.sqrt((x * x).sum(-1, keepdims=True)), 1)
+                    for x in (q, k)
+                )
+                B = np.eye(n) + q @ k.mT / n
+            else:
+                q, k = (np.where(x > 0, x + 1, np.exp(np.minimum(x, 0))) for x in (q, k))
+                B = q @ k.mT
+            out.append(B @ V[..., own] / np.maximum(B.sum(-1, keepdims=True), 0.01 if normed else 0))
+        share = case.attention_share
+        return share * np.concatenate(out, axis=-1) + (1 - share) * _gcn(A, H, w, case, spec)
+
+    return convolution
+
+
 def _dense(A, H, w, case, spec):
     return H @ w["W"]
 
@@ -340,9 +370,12 @@ CONVOLUTIONS = {
     "gin_batch_norm": _gin_batch_norm,
     "gin_norm": _gin_norm,
     "pna": _pna,
+    "gprgnn": _gprgnn,
+    "linear_attention": _all_pairs(normed=False),
     "lightgcn": _hops(3, lambda case, K: dict.fromkeys(range(K + 1), 1 / (K + 1)), loops=False),
     "sage": _mean("W_self", "W_neigh"),
     "sgc": _hops(2, lambda case, K: {K: 1}),
+    "sgformer": _all_pairs(normed=True),
     "commnet": _mean("W_H", "W_C"),
 }
 

@@ -158,6 +158,8 @@ def train(device, epochs=4, **keys):
         "gine one_hot",
         "gcn2",
         "appnp",
+        "gprgnn",
+        "linear_attention",
         "gin normed",
         "edge_gat",
         "edge_gatv2",

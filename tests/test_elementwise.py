@@ -92,6 +92,16 @@ def test_add_into(compiled, rows, m):
 
 
 @everywhere
+def test_elu_plus_one(compiled, rows, m):
+    Z = numbers(np.random.default_rng(rows * 1000 + m), rows, m) * np.float32(40)
+    both_ways(compiled, "elu_plus_one", Z)
+    if Z.size:
+        wanted = np.where(Z > 0, Z.astype(float) + 1, np.exp(np.minimum(Z, 0).astype(float)))
+        compiled.elu_plus_one(Z)
+        assert np.allclose(Z, wanted, rtol=1e-6, atol=1e-37)
+
+
+@everywhere
 def test_losses_and_the_largest(compiled, rows, m):
     draws = np.random.default_rng(rows * 1000 + m)
     Z = numbers(draws, rows, m)

@@ -46,6 +46,8 @@ MODELS = {
     "gatv2": {"gnn.model": "gatv2", "gnn.hidden": 8, "gnn.heads": 2},
     "gcn2": {"gnn.model": "gcn2", "gnn.hidden": 8, "gnn.batch_norm": True},
     "appnp": {"gnn.model": "appnp", "gnn.hidden": 8, "gnn.hops": 4},
+    "gprgnn": {"gnn.model": "gprgnn", "gnn.hidden": 8, "gnn.hops": 3},
+    "sgformer": {"gnn.model": "sgformer", "gnn.hidden": 8, "gnn.heads": 2, "gnn.depth": 1},
     "lightgcn": {"gnn.model": "lightgcn", "gnn.depth": 1},
     "sgc": {"gnn.model": "sgc", "gnn.hidden": 8, "gnn.input_dropout": 0.0, "gnn.hops": 3},
     "gin_batch_norm": {"gnn.model": "gin_batch_norm", "gnn.hidden": 8},

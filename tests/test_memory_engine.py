@@ -99,6 +99,8 @@ CASES = {
     "sage": msgspec.structs.replace(CASE, model="sage", depth=9, layer_norm=True),
     "appnp": msgspec.structs.replace(CASE, model="appnp", depth=9, hops=2),
     "gcn2": msgspec.structs.replace(CASE, model="gcn2", depth=7, batch_norm=True),
+    "gprgnn": msgspec.structs.replace(CASE, model="gprgnn", depth=9, hops=2),
+    "sgformer": msgspec.structs.replace(CASE, model="sgformer", depth=2, heads=2),
 }
 
 

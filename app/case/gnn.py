@@ -40,15 +40,15 @@ class GnnCase(Table, frozen=True):
         str,
         about(
             "layer kind: gcn, gcn2, gin, gin_norm, gin_batch_norm, gine, commnet, sage, gat, gatv2, "
-            "edge_gat, edge_gatv2, pna, appnp, sgc, lightgcn, dense"
+            "edge_gat, edge_gatv2, pna, appnp, gprgnn, sgc, lightgcn, sgformer, linear_attention, dense"
         ),
     ] = "gcn"
     depth: Annotated[
         int,
         Meta(ge=1, le=1024),
         about(
-            "layers; of gcn2 between a dense one and another dense one; of appnp and lightgcn all but the "
-            "last, of sgc all but the first are dense"
+            "layers; of gcn2, sgformer and linear_attention between a dense one and another dense one; of "
+            "appnp, gprgnn and lightgcn all but the last, of sgc all but the first are dense"
         ),
     ] = 2
     hidden: Annotated[
@@ -77,26 +77,36 @@ class GnnCase(Table, frozen=True):
             "graphs); weights are applied by the means and variances of the graph trained on"
         ),
     ] = False
-    heads: Annotated[Positive, about("gat, gatv2, edge_gat, edge_gatv2: attention heads")] = 1
+    heads: Annotated[
+        Positive, about("gat, gatv2, edge_gat, edge_gatv2, sgformer, linear_attention: attention heads")
+    ] = 1
     alpha: Annotated[
         BelowOne,
         about(
             "gcn2: share of the first layer's output in what each layer hears; appnp: of a node's own row "
-            "in each product"
+            "in each product; gprgnn: the same before anything is learned"
         ),
     ] = 0.1
     hops: Annotated[
         int,
         Meta(ge=0, le=1000),
         about(
-            "appnp, sgc, lightgcn: products with the adjacency matrix in a layer; 0: 10 of appnp, 2 of sgc, "
-            "3 of lightgcn"
+            "appnp, gprgnn, sgc, lightgcn: products with the adjacency matrix in a layer; 0: 10 of appnp and "
+            "gprgnn, 2 of sgc, 3 of lightgcn"
         ),
     ] = 0
     theta: Annotated[
         float,
         Meta(ge=0.0, le=1000.0),
         about("gcn2: how far layers are from the identity; weights of the l-th count log(theta / l + 1)"),
+    ] = 0.5
+    attention_share: Annotated[
+        float,
+        Meta(gt=0.0, lt=1.0),
+        about(
+            "sgformer, linear_attention: share of the attention to all nodes in what a layer gives; the rest "
+            "is that of a graph convolution as gcn's"
+        ),
     ] = 0.5
     members: Annotated[
         int,

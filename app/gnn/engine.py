@@ -5,6 +5,7 @@ numbers to learn what an epoch needs (`Programs.dry`), and then in the buffers t
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,7 @@ class Engine(ByPieces):
         self.measures = False
         self.gradient: Array = None
         self._parts: Array = None
+        self._nodes: Array = None
 
     def allocate(self, budget: TierBudget | None = None, inputs: FeatureStore | None = None) -> None:
         """Make the planned buffers (Programs.allocate) and the gradients."""
@@ -455,24 +457,43 @@ class Engine(ByPieces):
         """[k, m] X^T Y of pairs of rows X [n_own, k], Y [n_own, m], over the number of rows that are counted,
         within an operation; other rows are zero in X or Y. Ranks: all call (one sum)."""
         parts = [self.device.gram_roots([Operand(X)], Y, self.starts, self.spans) for X, Y in pairs]
-        sums = self._sum_of(self.device.xp.concatenate(parts, axis=1)) / np.float32(self.counted_rows)
-        found, at = [], 0
-        for X, Y in pairs:
-            shape = X.shape[1], Y.shape[1]
-            found.append(sums[at : at + shape[0] * shape[1]].reshape(shape))
-            at += shape[0] * shape[1]
-        return found
+        counted, shapes = np.float32(self.counted_rows), [(X.shape[1], Y.shape[1]) for X, Y in pairs]
+        return [(each / counted).reshape(shape) for each, shape in zip(self.add_up(parts), shapes)]
+
+    def add_up(self, parts: list[Array]) -> list[Array]:
+        """[k] each, the sums of parts [own roots, k] over all ranks, within an operation.
+
+        Ranks   all call (one sum)
+        """
+        sums, ends = self._sum_of(self.device.xp.concatenate(parts, axis=1)), [0]
+        for part in parts:
+            ends.append(ends[-1] + part.shape[1])
+        return [sums[lo:hi] for lo, hi in pairwise(ends)]
+
+    def nodes(self) -> Array:
+        """[n_own] float32, 1 for the rows that are nodes, neither padding nor the own rows of graphs, else
+        0."""
+        if self._nodes is None:
+            if self.pooling is None:
+                found = np.arange(self.n_own) < self.neighbours_of.block.n_real
+            else:
+                found = self.device.get(self.pooling[1].scale("mean")) > 0
+            self._nodes = self.device.put(found.astype(np.float32))
+        return self._nodes
 
     def _sum_of(self, roots: Array) -> Array:
         """[width] the sum of all ranks' roots. Ranks: all call."""
         return sum_tree(self.group, roots, self.cuts, self.blocks)
 
-    def dot(self, name: str, X: Rows, D: Rows) -> None:
-        """The gradient of parameter `name` [1, 1] is the sum of all elements of X * D, row by row."""
+    def dot(self, name: str, X: Rows, D: Rows, at: int = 0) -> None:
+        """The gradient of entry `at` of parameter `name` [1, k] is the sum of all elements of X * D, row by
+        row."""
 
         def work() -> None:
             dots = self.device.row_dots(X.array, D.array)
-            self._part(name)[...] = self.device.column_roots(dots[:, None], self.starts, self.spans)
+            self._part(name)[:, at : at + 1] = self.device.column_roots(
+                dots[:, None], self.starts, self.spans
+            )
 
         self._run("elementwise", name, [X, D], [], work, 2 * D.width, shape=(0, D.width))
 
@@ -587,6 +608,20 @@ class Engine(ByPieces):
         self._run("elementwise", "normalise_back", reads, writes, work, 12 * D.width, shape=shape)
         self.column_sums(names[0], product)
         self.free(product)
+
+    # ---- attention to all nodes -------------------------------------------------------------------------
+
+    def over_all(
+        self, name: str, reads: list[Rows], writes: list[Rows], work: Callable[[], Any],
+        shape: tuple[int, int], exchanges: tuple[int, ...] = (),
+    ) -> Any:  # fmt: skip
+        """An operation of attention over all nodes (layers/all_nodes.py): `work` touches the arrays of the
+        rows that it names and no others.
+
+        shape   (k, m) of a product, (0, columns) of one that goes through rows     exchanges   as of `apply`
+        """
+        flops = 2 * shape[0] * shape[1]
+        return self._run("global", name, reads, writes, work, flops, shape=shape, exchanges=exchanges)
 
     # ---- anything else ----------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from msgspec import structs
 
 from app.case.gnn import GnnCase, RgcnCase
@@ -27,6 +28,7 @@ from app.rng import key_of
 
 Array = Any
 DEEP = "gcn2"  # the layers that read what the first one gives
+BETWEEN = (DEEP, "sgformer", "linear_attention")  # layers that stand between dense ones
 
 
 class Model:
@@ -46,6 +48,7 @@ class Model:
         settings = Settings(
             case.normalisation, case.own_loops, case.first_product, case.bias, case.input_dropout > 0,
             edge_width=max(edge_width, 1), alpha=case.alpha, theta=case.theta, hops=case.hops,
+            attention_share=case.attention_share,
         )  # fmt: skip
         self.blocks: list[Block] = []
         self.jump: Jump | None = None
@@ -86,9 +89,13 @@ class Model:
         """What the names of parameters begin with, in the order of what is made."""
         return [*(block.name for block in self.blocks), *([HEAD] if self.head else [])]
 
-    def constants(self) -> dict[str, float]:
+    def constants(self) -> dict[str, float | np.ndarray]:
         """What parameters that are not drawn begin with, by name."""
-        return constants_of(self.shapes())
+        found: dict[str, float | np.ndarray] = {**constants_of(self.shapes())}
+        for block in self.blocks:
+            begins = getattr(block.convolution, "begins", None)
+            found |= begins() if begins else {}
+        return found
 
     @property
     def degree_means(self) -> list[str]:
@@ -319,7 +326,7 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
                 f"gnn.{key}: is not read beside gnn.layers, which says it of each layer; leave it out"
             )
     for key in ("hidden", "residual", "layer_norm", "batch_norm", "heads", "dropout"):
-        only_last = case.level != "graph" and case.depth == 1 and case.model != DEEP
+        only_last = case.level != "graph" and case.depth == 1 and case.model not in BETWEEN
         if only_last and not case.layers and key in asked and (key, case.level) != ("hidden", "edge"):
             only = "the last layer, the only one of gnn.depth = 1"
             raise CaseError(f"gnn.{key}: is not read by {only}; leave it out")
@@ -333,7 +340,7 @@ def _refuse_unread(case: GnnCase, kinds: list[str]) -> None:
         raise CaseError(
             f'gnn.first_product: "mg_gcn" is a shortcut of gcn, not of {kinds[0]}; "live" would be right'
         )
-    for key in ("alpha", "theta", "hops"):
+    for key in ("alpha", "theta", "hops", "attention_share"):
         if key in asked and not any(reads(kind, key) for kind in kinds):
             found = " and ".join(sorted(set(kinds)))
             others = " or ".join(kind for kind in sorted(LAYERS) if reads(kind, key))
@@ -406,14 +413,15 @@ def layer_specs(case: GnnCase, classes: int) -> list[LayerSpec]:
 
 
 def _specs_of(case: GnnCase, inner: LayerSpec, whole: bool) -> list[LayerSpec]:
-    """Layers of one model: of gcn2 between dense ones; of those that propagate once dense but the last one,
-    which is told by many others, or, of sgc, but the first one, whose products are then made once.
+    """Layers of one model: of gcn2 and of attention to all nodes between dense ones; of those that propagate
+    once dense but the last one, which is told by many others, or, of sgc, but the first one, whose products
+    are then made once.
 
     whole   a readout follows, so that the last layer is as the others
     """
     last, dense = inner if whole else LayerSpec(case.model), replace(inner, kind="dense")
-    if case.model == DEEP:
-        ends = [replace(dense, residual=False), LayerSpec("dense")]
+    if case.model in BETWEEN:
+        ends = [replace(dense, residual=False, heads=1), LayerSpec("dense")]
         return [ends[0], *[inner] * case.depth, *ends[1 : 1 + (not whole)]]
     inner = dense if reads(case.model, "hops") else inner
     specs = [inner] * (case.depth - 1) + [last]

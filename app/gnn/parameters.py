@@ -7,7 +7,7 @@ import numpy as np
 from app.rng import stream
 
 Array = Any
-# What arrays that are not drawn begin with, by the last part of their name.
+# What arrays that are not drawn begin with, by the last part of their name, where a layer says nothing else.
 CONSTANTS = {
     "bias": 0.0,
     "hidden_bias": 0.0,
@@ -21,6 +21,7 @@ CONSTANTS = {
     "hidden_mean": 0.0,
     "hidden_variance": 1.0,
     "mean_log_degree": 1.0,
+    "hop_weights": 1.0,
 }
 
 
@@ -58,10 +59,10 @@ class Parameters:
         other.flat[:] = self.flat
         return other
 
-    def draw_glorot(self, seed: int, constants: dict[str, float] | None = None) -> None:
+    def draw_glorot(self, seed: int, constants: dict[str, float | np.ndarray] | None = None) -> None:
         """Glorot's uniform initialisation, each array from a stream of its own name.
 
-        constants   arrays by name that begin with one value everywhere
+        constants   by name the arrays that are not drawn, or one value that is everywhere in them
         """
         fixed = constants or {}
         self.set(

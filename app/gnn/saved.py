@@ -25,7 +25,7 @@ ARCHITECTURE = (
     "hops", "members",
     "bias", "normalisation", "own_loops", "edge_weights", "feature_rows", "missing_features", "positions",
     "edge_feature_rows", "goal",
-    "level", "readout", "readout_of", "jump",
+    "level", "readout", "readout_of", "jump", "attention_share",
 )  # fmt: skip
 LATER = {
     "missing_features",
@@ -42,6 +42,7 @@ LATER = {
     "readout",
     "readout_of",
     "jump",
+    "attention_share",
 }  # keys that older files lack: they mean the default
 
 

@@ -11,6 +11,8 @@ that it owns whole (comm/tree.py), the terms (app/model/terms.py states their am
     X W, X^T D         n_p k m multiply-adds; of sparse features one for each entry and column of W
     X^T D, sparse X    the rows of D travel staged, then the rows of the gradient are gathered
     attention          what weighs an entry, for each of them and each head
+    attention to all   n_p f (f + 1) multiply-adds of sums over all nodes, n_p f (f + h) of products with them
+                       for h heads, as often again and once more backward; f (f + 1) and f (f + h) addends
     elementwise        one pass over n_p f numbers for each array beyond the first that is touched
     a head of edges    of each edge from both ends, for h hidden columns: passes over h numbers, and products
                        of h with as many columns as there are classes; calls for each piece of entries, of
@@ -62,6 +64,7 @@ VIEW_ENTRY = 250
 # K best; by walks for each pair, and for each node and entry in each of STEPS products (without sides, with).
 PAIR, NODE, PLACE, WALKED_PAIR, WALKED_ENTRY, WALK_RULES, STEPS = 20, 60_000, 800, 70, 1.4, 2, (2, 3)
 AGGREGATE = 8  # numbers passed over for each of an entry that four aggregators hear (measured: 3 ns)
+PASSES_OF_SUMS = 3  # over rows for each exchange of the sums over graphs
 ATTEND_BACK = 2.2  # times what attention takes for an entry and a head, backward
 OPTIMISER = {"adam": 4, "sgd": 2}  # passes over the parameters: Adam reads four arrays and writes three
 
@@ -346,7 +349,7 @@ class Share(Terms):
         self.add("operation", "call", len(recorded))
         kinds = {
             "spmm": self._spmm, "pool": self._pool, "dense": self._dense, "gram": self._gram,
-            "reduce": self._reduce, "batch_norm": self._batch_norm,
+            "reduce": self._reduce, "batch_norm": self._batch_norm, "global": self._global,
         }  # fmt: skip
         for each in recorded:
             self.part = each.kind
@@ -484,6 +487,19 @@ class Share(Terms):
         self.passes(each.name, passes * numbers)
         for columns in sums:
             self.sum_tree(each.name, columns)
+
+    def _global(self, each: Operation) -> None:
+        """Attention to all nodes (gnn/layers/all_nodes.py): sums over them, products with these, and passes;
+        of sets of graphs passes over wide rows for each exchange with the rows of graphs."""
+        k, m = each.shape
+        if not k:
+            arrays = max((len(each.reads) + len(each.writes)) / 2, len(each.exchanges) * PASSES_OF_SUMS)
+            self.passes(each.name, self.own * m * arrays)
+        elif each.name.startswith("sums"):
+            self.add(each.name, "wide gram", self.own, k, m, 4 * k * m)
+            self.sum_tree(each.name, k * m)
+        else:
+            self.add(each.name, "wide dense", self.own, k, m, 4 * k * m)
 
     def _reduce(self, each: Operation) -> None:
         self.sum_tree(each.name, self.training.parameters - self.training.engine.direct)

@@ -124,6 +124,17 @@ WIDE void lk_add_into(int64_t rows, int64_t m, float *Y, int64_t ldy, const floa
     }
 }
 
+/* Z [rows, m] = z + 1 where z > 0, else exp z. */
+WIDE void lk_elu_plus_one(int64_t rows, int64_t m, float *Z, int64_t ldz) {
+    for (int64_t r = 0; r < rows; ++r) {
+        float *z = Z + r * ldz;
+        for (int64_t j = 0; j < m; ++j) {
+            const float x = z[j], e = exp_float(x < 0.0f ? x : 0.0f);
+            z[j] = x > 0.0f ? x + 1.0f : e;
+        }
+    }
+}
+
 /* ---- losses ----------------------------------------------------------------------------------------------- */
 
 /* The softmax cross-entropy of a row against one label; z becomes its gradient. */

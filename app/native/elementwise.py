@@ -29,6 +29,7 @@ ACTIVATE = function("lk_activate", Long, Long, *Matrix, Pointer, Pointer, *Matri
 DEACTIVATE = function("lk_deactivate", Long, Long, *Matrix, *Matrix, Pointer, Drop)
 DROP_STORED = function("lk_drop_stored", Long, Stored, Pointer, Drop, Pointer)
 ADD_INTO = function("lk_add_into", Long, Long, *Matrix, *Matrix, Float)
+ELU_PLUS_ONE = function("lk_elu_plus_one", Long, Long, *Matrix)
 SOFTMAX = function("lk_softmax_loss", Long, Long, *Matrix, Pointer, Pointer, Pointer)
 SIGMOID = function("lk_sigmoid_loss", Long, Long, *Matrix, *Matrix, Pointer, Pointer)
 SQUARED = function("lk_squared_loss", Long, Long, *Matrix, *Matrix, Pointer, Pointer)
@@ -53,6 +54,7 @@ def available() -> bool:
             DEACTIVATE,
             DROP_STORED,
             ADD_INTO,
+            ELU_PLUS_ONE,
             SOFTMAX,
             SIGMOID,
             SQUARED,
@@ -138,6 +140,12 @@ class HostElementwise(Elementwise):
         if not self.native:
             return super().add_into(Y, X, factor)
         ADD_INTO(*Y.shape, *_matrix(Y, Y.shape), *_matrix(X, Y.shape), factor)
+
+    def elu_plus_one(self, Z: np.ndarray) -> None:
+        """In place, Z + 1 where Z > 0, else exp Z."""
+        if not self.native:
+            return super().elu_plus_one(Z)
+        ELU_PLUS_ONE(*Z.shape, *_matrix(Z, Z.shape))
 
     def softmax_loss(self, Z: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Cross-entropy of softmax; Z becomes the gradient."""

@@ -182,6 +182,13 @@ class Elementwise:
         """Y += factor * X in place; both [rows, m]."""
         Y += X if factor == 1.0 else X * factor
 
+    def elu_plus_one(self, Z: Array) -> None:
+        """Z [rows, m] = z + 1 where z > 0, else exp z, in place: elu(z) + 1, which is positive."""
+        xp = self.xp
+        for lo, hi in _pieces(*Z.shape):
+            z = Z[lo:hi]
+            z[...] = xp.where(z > 0, z + np.float32(1), exp(xp, xp.minimum(z, np.float32(0))))
+
     # ---- losses ------------------------------------------------------------------------------------------
 
     def softmax_loss(self, Z: Array, labels: Array, weight: Array) -> Array:

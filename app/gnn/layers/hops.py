@@ -8,7 +8,7 @@ import numpy as np
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features
 from app.gnn.layers.gcn import GCN
-from app.gnn.layers.layer import LayerSpec, Settings
+from app.gnn.layers.layer import LayerSpec, Settings, Shapes
 from app.gnn.programs import Rows
 
 Array = Any
@@ -118,6 +118,85 @@ class APPNP(Hops):
         """1 - alpha, alpha, 1."""
         alpha = float(np.float32(self.settings.alpha))
         return 1 - alpha, alpha, 1.0
+
+
+class GPRGNN(Hops):
+    """Z = gamma_0 S_0 + gamma_1 P S_0 + ... + gamma_K P^K S_0, S_0 = H W: a polynomial of P that is learned.
+
+    Source    Chien et al. 2021 (GPR-GNN), section 3; below it layers that hear no neighbours
+    Weights   gamma_k, of either sign, begin as those of APPNP: alpha (1 - alpha)^k, and (1 - alpha)^K for
+              k = K (the paper's initialisation by personalised PageRank); they do not decay
+    Forward   Horner's rule: U_K = gamma_K S_0     U_k = s * (A+I) (t * U_{k+1}) + gamma_k S_0     Z = U_0
+    Shapes    H [n_own, f_in]   W [f_in, f_out]   S_0, U_k, Z [n_own, f_out]   gamma [1, K+1]
+    Backward  D = dZ comes in. dU_0 = D     dU_{k+1} = t * (A+I)^T (s * dU_k)
+              dgamma_k = <S_0, dU_k>        dS_0 = sum over k of gamma_k dU_k
+              dW = H^T dS_0     dH = dS_0 W^T
+              S_0 alone is kept, as <P^k S_0, D> = <S_0, (P^T)^k D>. Every product's own error is s * dU_k, so
+              that it is the same where these are asked for (Engine.traces).
+    Ranks     rows partitioned, W and gamma replicated; K exchanges forward, K backward, addends of dW and of
+              the K + 1 products of rows
+    Differs   The authors' program drops entries of S_0 before it is propagated; here dropout is of what
+              layers hear.
+    """
+
+    reads = ("hops", "alpha")
+    usual = 10
+
+    def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
+        super().__init__(name, spec, f_in, f_out, settings)
+        self.gamma = f"{name}.hop_weights"
+
+    def shapes(self) -> Shapes:
+        """W [f_in, f_out] and gamma [1, K+1]."""
+        return {**super().shapes(), self.gamma: (1, self.hops + 1)}
+
+    def begins(self) -> dict[str, np.ndarray]:
+        """gamma [1, K+1] before it has learned."""
+        alpha = float(np.float32(self.settings.alpha))
+        shares = [alpha * (1 - alpha) ** k for k in range(self.hops)] + [(1 - alpha) ** self.hops]
+        return {self.gamma: np.array([shares], dtype=np.float32)}
+
+    def forward(self, engine: Engine, H: Rows | Features) -> Rows:
+        """Z; see Convolution.forward. Keeps S_0."""
+        self._kept = S0 = engine.dense(H, engine.params[f"{self.name}.W"], name="S0")
+        U, T = engine.take("U", S0.width), engine.take("gamma S0", S0.width)
+        self._share(engine, S0, self.hops, U)
+        left, right = engine.scale_of(self._kind), self._input_scale(engine)
+        for k in range(self.hops - 1, -1, -1):
+            engine.activate(U, right)
+            U = engine.spread(U, own=self.settings.own_loops)
+            self._share(engine, S0, k, T)
+            engine.activate(U, left, add=T)
+        engine.free(T)
+        return U
+
+    def _share(self, engine: Engine, X: Rows, k: int, out: Rows) -> None:
+        """out = gamma_k X."""
+        share = engine.params[self.gamma][:, k : k + 1]
+        work = lambda: engine.device.xp.multiply(X.array, share, out=out.array)  # noqa: E731
+        engine.apply("elementwise", "share", [X], [out], work)
+
+    def backward(self, engine: Engine, H: Rows | Features, D: Rows) -> Rows | None:
+        """The gradient by H from D = dZ; see Convolution.backward."""
+        S0, self._kept = self._kept, None
+        dS, T = engine.take("dS0", D.width), engine.take("gamma dU", D.width)
+        self._share(engine, D, 0, dS)
+        engine.dot(self.gamma, S0, D)
+        left, right = self._input_scale(engine), engine.scale_of(self._kind)
+        for k in range(1, self.hops + 1):
+            engine.activate(D, right)
+            D = engine.spread(D, own=self.settings.own_loops)
+            engine.activate(D, left)
+            engine.dot(self.gamma, S0, D, k)
+            self._share(engine, D, k, T)
+            engine.add_into(dS, T)
+        engine.free(S0, T, D)
+        engine.gram(f"{self.name}.W", H, dS)
+        dH = None
+        if isinstance(H, Rows):
+            dH = engine.dense_through([(dS, engine.transposed(f"{self.name}.W"))], H)
+        engine.free(dS)
+        return dH
 
 
 class LightGCN(Hops):

@@ -77,6 +77,7 @@ class Settings:
     first           the layer's input are features
     alpha, theta    of GCN2, and which of these layers it is, `number`, from 1
     hops            of layers of several products with A (layers/hops.py); 0: as many as is usual for a kind
+    attention_share of attention to all nodes in what its layers give (layers/global_attention.py)
     """
 
     normalisation: str = "symmetric"
@@ -92,6 +93,7 @@ class Settings:
     theta: float = 0.5
     number: int = 1
     hops: int = 0
+    attention_share: float = 0.5
 
 
 def product_order(H: Rows | Features | None, f_in: int, f_out: int, settings: Settings) -> str:
@@ -124,8 +126,8 @@ class Convolution(Protocol):
     leaves        keys of [gnn] that the layer does not read, of heads, normalisation, own_loops,
                   first_product and edge_weights; a case that sets one that no layer reads is refused. ()
                   where it is missing
-    reads         keys of [gnn] that it reads and most layers do not: alpha, theta, hops. () where it is
-                  missing
+    reads         keys of [gnn] that it reads and most layers do not: alpha, theta, hops, attention_share. ()
+                  where it is missing
     order         what `product_order` says for an input, of which a cost model takes note; where it is
                   missing, weights come first
     makes         columns of what weights that come first make; where it is missing, those of Z
@@ -133,6 +135,8 @@ class Convolution(Protocol):
     reads_edges   the layer reads the features of edges (gnn/edges.py); False where it is missing
     reads_loops   it hears itself by an edge with features, too (EdgeInputs.loops); False where it is missing
     explained     its messages are explained (gnn/explain); True where it is missing
+    begins        parameters by name, as arrays, that begin otherwise than parameters.py says; none where it
+                  is missing
     initial       what the first layer gives, where the layer reads that besides (layers/gcn2.py)
     Where the input is `Features`, no gradient by it is made.
     """

@@ -12,7 +12,8 @@ from app.gnn.layers.gcn2 import GCN2
 from app.gnn.layers.gin import GIN
 from app.gnn.layers.gin_norm import BatchNormedGIN, NormedGIN
 from app.gnn.layers.gine import GINE
-from app.gnn.layers.hops import APPNP, SGC, LightGCN
+from app.gnn.layers.global_attention import LinearAttention, SGFormer
+from app.gnn.layers.hops import APPNP, GPRGNN, SGC, LightGCN
 from app.gnn.layers.layer import Convolution, LayerSpec, Settings
 from app.gnn.layers.max_readout import MaxReadout
 from app.gnn.layers.pna import PNA
@@ -33,10 +34,13 @@ LAYERS: dict[str, type] = {
     "gin_batch_norm": BatchNormedGIN,
     "gin_norm": NormedGIN,
     "gine": GINE,
+    "gprgnn": GPRGNN,
     "lightgcn": LightGCN,
+    "linear_attention": LinearAttention,
     "pna": PNA,
     "sage": Sage,
     "sgc": SGC,
+    "sgformer": SGFormer,
 }
 READOUTS: dict[str, type] = {
     "max": MaxReadout,
