@@ -65,6 +65,24 @@ def _all_pairs(Q, K, V, normed):
 
 
 @alone
+def test_weights_that_are_about_0_give_gradients_that_are_numbers(device):
+    """The square of a sum of weights of 1e-23 is 0 in float32; one of 0 is of a row that hears nothing."""
+    X, labels = data_of(GRAPHS["random"])
+    X, group = np.clip(np.abs(X), 0.5, 1).astype(np.float32), Group(MPI.COMM_SELF, device)
+    case = GnnCase(layers=["linear_attention 4 heads=4", "dense"], dropout=0.0, input_dropout=0.0)
+    values = drawn(Model(case, X.shape[1], labels.max() + 1).shapes())
+    for times, hears in ((-11, True), (-60, False)):
+        some = values | {name: np.full((5, 4), times, np.float32) for name in values if "query" in name}
+        trial = Trial(group, GRAPHS["random"], X, labels, case, values=some)
+        gradient = trial.epoch(1)
+        assert np.isfinite(gradient).all()
+        assert hears == np.any(gradient[trial.engine.params.slices["layer1.W_value"]])
+        if hears:
+            expected = differences(GRAPHS["random"], X, labels, case, some)
+            assert relative_error(trial, gradient, expected) < TOLERANCE
+
+
+@alone
 def test_learned_propagation_begins_as_appnp(device):
     X, labels = data_of(GRAPHS["hubs"])
     group, scores = Group(MPI.COMM_SELF, device), []
@@ -163,6 +181,14 @@ def test_what_the_layers_do_not_read_is_refused():
     graph, asked = nx.path_graph(9), {"gnn.model": "sgformer", "gnn.epochs": 1, "graph.splits": "random"}
     with pytest.raises(CaseError, match=r"output\.explain: messages of sgformer are not explained"):
         classify(graph, None, np.arange(9) % 2, settings=asked | {"output.explain": 1})
+
+
+@alone
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_layer_between_dense_ones_has_embeddings(kind):
+    graph, asked = nx.path_graph(30), {"gnn.model": kind, "gnn.depth": 1, "gnn.epochs": 1, "gnn.hidden": 4}
+    asked |= {"graph.splits": "random", "output.embeddings": True}
+    assert classify(graph, np.eye(30), np.arange(30) % 2, settings=asked).embeddings.shape == (30, 4)
 
 
 @pytest.mark.parametrize("kind", ["sgformer 8 heads=2", "gprgnn 8"])

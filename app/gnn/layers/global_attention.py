@@ -151,11 +151,10 @@ class SGFormer(GCN):
             engine.over_all("own", [V, R], [R], work, (0, R.width))
 
     def _parts(self, engine: Engine, R: Array) -> tuple[Array, Array]:
-        """[n_own, h, k] num and [n_own, h, 1] den, which has a least value, or is 1 where it is 0: in rows
-        that are no nodes."""
+        """[n_own, h, k] num and [n_own, h, 1] den, which has a least value."""
         each = self._heads.split(R)
         num, den = each[:, :, :-1], each[:, :, -1:]
-        return num, engine.device.xp.where(den > self.least, den, np.float32(self.least or 1))
+        return num, engine.device.xp.where(den > self.least, den, np.float32(self.least))
 
     def output_scale(self, engine: Engine, H: Rows | Features) -> None:
         """None: Z is whole."""
@@ -199,7 +198,7 @@ class SGFormer(GCN):
             by_heads = heads.split(D.array)
             engine.device.xp.multiply(by_heads, num, out=heads.split(T.array))
             found, last = (
-                -share * heads.dots(T.array)[:, :, None] / (den * den),
+                -share * heads.dots(T.array)[:, :, None] / den / den,  # den^2 may be 0 in float32
                 heads.split(R.array)[:, :, -1:],
             )
             engine.device.xp.divide(by_heads, den / share, out=num)
@@ -229,12 +228,13 @@ class LinearAttention(SGFormer):
     Source    Katharopoulos et al. 2020 (transformers are RNNs), eqs. 5 and 7: phi(x) = elu(x) + 1, without
               the mask by which what comes later is not heard
     Forward   as SGFormer with c = 1/N, which cancels, and e = 0: what a node hears of others are means of
-              their V with weights that are positive and may differ much
+              their V with weights that are positive and may differ much. den is at least 1e-30, so that 1/den
+              is a number where all weights of a row are about 0; below that a row hears less
     Backward  as there; phi'(x) = 1 where x > 0, else exp(x), which is the least of 1 and phi(x)
     """
 
     own = 0
-    least = 0.0
+    least = 1e-30
 
     def _map(self, engine: Engine, X: Rows) -> None:
         """In place phi, in rows that are nodes."""

@@ -17,7 +17,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.importance import Measured
 from app.gnn.inputs import feature_room
 from app.gnn.missing import Filled, fill
-from app.gnn.model import DEEP
+from app.gnn.model import BETWEEN
 from app.gnn.saved import SavedModel, check_edges, check_fits, check_known
 from app.graphs.nodes.data import NodeData, no_labels
 from app.memory.tiers import TierBudget
@@ -302,5 +302,5 @@ def check_class_weights(gnn: GnnCase, about: NodeData, what: str) -> None:
 
 def check_embeddings(gnn: GnnCase) -> None:
     """Refuse to tell what the last layer reads where there is no other. Raises CaseError."""
-    if (len(gnn.layers) or gnn.depth) == 1 and gnn.model != DEEP:
+    if (len(gnn.layers) or gnn.depth) == 1 and gnn.model not in BETWEEN:
         raise CaseError("output.embeddings: of one layer there are none; false would be right")
