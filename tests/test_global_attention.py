@@ -196,7 +196,7 @@ def test_weights_that_are_saved_give_the_same_scores_on_any_ranks(shared_path, k
     graph, X = nx.gnm_random_graph(70, 200, seed=3), np.random.default_rng(2).normal(size=(70, 3))
     asked = {
         "gnn.layers": ["dense 8", kind, "linear_attention 8", "dense"], "gnn.epochs": 3, "gnn.decayed": "all",
-        "graph.splits": "random", "gnn.attention_share": 0.3, "gnn.members": 2,
+        "graph.splits": "random", "gnn.attention_share": 0.3, "gnn.members": 2, "output.probabilities": True,
     }  # fmt: skip
     labels, path = np.arange(70) % 2, str(shared_path / "weights.npz")
     found = classify(graph, X, labels, settings=asked | {"parallel.spatial": WORLD.size}, comm=WORLD)
@@ -205,5 +205,8 @@ def test_weights_that_are_saved_give_the_same_scores_on_any_ranks(shared_path, k
     if WORLD.rank == 0:
         found.save(path)
     WORLD.Barrier()
-    applied = classify(graph, X, weights=path, settings={"gnn.epochs": 0}, comm=WORLD)
+    applied = classify(
+        graph, X, weights=path, settings={"gnn.epochs": 0, "output.probabilities": True}, comm=WORLD
+    )
+    assert applied.probabilities.shape == (70, 2)
     assert np.array_equal(applied.probabilities, alone.probabilities)
