@@ -246,6 +246,13 @@ def test_quantiles_and_keys_that_do_not_fit_are_refused(settings, said):
 
 
 @alone
+def test_a_loss_is_not_read_beside_the_quantiles_of_weights():
+    found = forecast(drawn_graph(), drawn(), settings=FEW | {"gnn.epochs": 1, "forecast.quantiles": [0.5]})
+    with pytest.raises(CaseError, match=r"forecast\.loss: is not read beside the quantiles of the weights"):
+        forecast(drawn_graph(), drawn(), weights=found, settings={"forecast.loss": "squared"})
+
+
+@alone
 def test_sine_and_cosine_of_the_calendar_are_read():
     of = forecaster_on(one_rank(), {"forecast.period": 6, "forecast.calendar": [4, 9]})
     ends, f = of.windows.parts.ends("train")[:3], of.windows.f

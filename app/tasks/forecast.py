@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
+from app.case.forecast import ForecastCase
 from app.comm.guard import check_same, digest, digest_text, raise_together
-from app.errors import GraphError
+from app.errors import CaseError, GraphError
 from app.gnn.archive import arrays_of, replaced
 from app.gnn.forecast.forecaster import Forecaster
 from app.gnn.forecast.intervals import conformal
@@ -57,6 +58,9 @@ def learn_forecasts(
         saved = (model or load_forecaster(case.gnn.weights)) if case.gnn.weights else None
         if saved is not None:
             saved.check_fits(printable(case.gnn.weights), S_own.shape[2], sides)
+            if saved.forecast.quantiles and case.forecast.loss != ForecastCase().loss:
+                right = "which have a loss of their own; leave it out"
+                raise CaseError(f"forecast.loss: is not read beside the quantiles of the weights, {right}")
             context = _with_tables(context, saved)
             case = context.case
         parts = Parts.of(case.forecast, S_own.shape[1])
