@@ -313,6 +313,8 @@ def test_origins_from_python_have_each_seed_and_refuse_what_they_do_not_read():
 def test_validation_windows_without_values_are_no_ground_to_choose_by():
     series = drawn()
     series[42:48] = np.nan
+    with pytest.warns(UserWarning, match="no validation window has a known value ahead"):
+        forecast(drawn_graph(), series, horizon=2, window=4, settings=FEW)
     with pytest.raises(CaseError, match="scores of validation windows with a known value ahead; there are"):
         forecast(drawn_graph(), series, horizon=2, window=4, vary={"hidden": [2, 3]}, settings=FEW)
 
@@ -335,3 +337,11 @@ def test_keys_of_regressions_are_read_by_origins_and_of_baselines_not_by_trials(
         build(FOLDS | asked | {"gnn.baselines": False})
     with pytest.raises(CaseError, match=r'gnn\.baselines: is not read by study\.kind = "tune"'):
         build(TUNE | {"study.vary": ["hidden 2 3"], "gnn.baselines": False})
+
+
+@alone
+def test_intervals_of_too_few_validation_windows_are_said_to_hold_everything():
+    settings = FEW | {"output.coverage": 0.9, "gnn.epochs": 1}
+    with pytest.warns(UserWarning, match="intervals for 0.9 need 9 validation windows, there are 5"):
+        found = forecast(drawn_graph(), drawn(), horizon=2, window=4, folds=2, settings=settings)
+    assert (found.scores["coverage_mean"], found.scores["width_mean"]) == (1, None)

@@ -147,9 +147,8 @@ def _set_up(
         )
         if saved is not None:
             forecaster.params.set(saved.arrays)
-    if case.gnn.epochs and not len(forecaster.known_ends("train")):
-        right = "known values in the steps of time to learn from would be right"
-        raise GraphError(f"{loaded.graph.name}: no window to learn from has a known value ahead; {right}")
+    if case.gnn.epochs:
+        _check_known(context, loaded, forecaster)
     if far := forecaster.windows.far:
         context.warn(
             f"{far} values are farther than {FARTHEST:g} deviations from the mean of the training part: they "
@@ -163,6 +162,16 @@ def _set_up(
         "last value" if forecaster.base is None else "linear autoregression",
     )  # fmt: skip
     return forecaster, nodes
+
+
+def _check_known(context: Context, loaded: Loaded, forecaster: Forecaster) -> None:
+    """Refuse a training without a value to learn from; warn of one without a value to choose weights by.
+    Raises GraphError."""
+    if not len(forecaster.known_ends("train")):
+        right = "known values in the steps of time to learn from would be right"
+        raise GraphError(f"{loaded.graph.name}: no window to learn from has a known value ahead; {right}")
+    if len(forecaster.windows.parts.ends("val")) and not len(forecaster.known_ends("val")):
+        context.warn("no validation window has a known value ahead: weights are chosen by the training loss")
 
 
 def _scale_of(
