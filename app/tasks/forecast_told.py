@@ -151,7 +151,8 @@ def _say_intervals(done: Forecasted) -> None:
     log, coverage = done.context.log, done.context.case.output.coverage
     if found.endless:
         log.info(
-            "warning: output.coverage: intervals for %g need %d validation windows; some are infinite",
+            "warning: output.coverage: intervals for %g need %d known values of a node and step in the "
+            "validation windows; some are infinite",
             coverage, fewest_for(coverage),
         )  # fmt: skip
     if (held := found.held).share is not None:
