@@ -901,6 +901,8 @@ def forecasts(draw, data, series):
         data["forecast"]["loss"] = "absolute"
     if series["period"] in data["forecast"]["calendar"]:
         data["forecast"]["period"] = 0
+    if (data["run"]["task"], data["study"]["kind"]) == ("study", "tune"):
+        data["gnn"]["baselines"] = True
     if series["base"] == "last" and (data["run"]["task"] == "study" or not data["gnn"]["baselines"]):
         data["forecast"]["ridge"] = 1e-3
     read = READ_BY_FORECASTS["output"]

@@ -421,7 +421,7 @@ def test_series_are_read_by_order_and_by_title(tmp_path):
         ("3,5,10\n1,2\n", "found 2 numbers in the first line under 3 titles"),
         ("3,5,10\n1,2,x\n", ":2: found 'x'; a number would be right"),
         ("3,5,10\n1,2,3\n1,inf,3\n", "found inf"),
-        ("3,5,10\n", "holds no numbers"),
+        ("3,5,10\n", "holds no numbers under its titles; a line of them for each step"),
         ("t,3,5,10\n1,2,3,4\n2\n3,2,3,4\n", ":3: found 1 fields"),
         ("", "holds nothing; a line of the ids of the nodes of g would be right"),
     ],
@@ -645,6 +645,34 @@ def test_values_that_are_masked_are_not_known():
     holes = np.where(series > 25, np.nan, series)
     found = forecast(drawn_graph(), np.ma.masked_greater(series, 25), **more)
     assert found.digest == forecast(drawn_graph(), holes, **more).digest
+
+
+class Labelled(list):
+    """A list with labels of its entries, as series of pandas have."""
+
+    def __init__(self, values, labels):
+        super().__init__(values)
+        self.index = Labels(labels)
+
+
+class Labels(list):
+    def equals(self, other):
+        return self == other
+
+
+@alone
+def test_times_are_no_numbers_and_labels_of_steps_are_one_order():
+    graph, settings = nx.path_graph(2), FEW | {"gnn.epochs": 1}
+    values, times = drawn()[:, 0, 0], np.arange("2020-01-01", STEPS, dtype="datetime64[D]")
+    with pytest.raises(GraphError, match=r"found ndarray that holds no real numbers at node 1"):
+        forecast(graph, {0: values, 1: times}, settings=settings)
+    with pytest.raises(GraphError, match=r"found ndarray that holds no real numbers at node 1"):
+        forecast(graph, {0: values, 1: times - times[0]}, settings=settings)
+    one, other = (Labelled(values, labels) for labels in (range(STEPS), reversed(range(STEPS))))
+    with pytest.raises(GraphError, match="found series whose indexes differ; a DataFrame of them"):
+        forecast(graph, {0: one, 1: other}, settings=settings)
+    both = forecast(graph, {0: one, 1: one}, settings=settings)
+    assert both.digest == forecast(graph, {0: values, 1: values}, settings=settings).digest
 
 
 @alone

@@ -246,6 +246,20 @@ def test_quantiles_and_keys_that_do_not_fit_are_refused(settings, said):
 
 
 @alone
+def test_columns_of_quantiles_have_titles_of_their_own(tmp_path):
+    run(tmp_path / "one", *SMALL, "gnn.epochs=1", "forecast.quantiles=[0.4999999,0.5,0.5000001]")
+    lines = (tmp_path / "one" / "forecast" / "ba-40-0.csv").read_text().split("\n")
+    assert lines[0].startswith("node,step,value,q0.4999999,q0.5,q0.5000001")
+
+
+@alone
+def test_a_loss_is_not_read_beside_the_quantiles_of_weights():
+    found = forecast(drawn_graph(), drawn(), settings=FEW | {"gnn.epochs": 1, "forecast.quantiles": [0.5]})
+    with pytest.raises(CaseError, match=r"forecast\.loss: is not read beside the quantiles of the weights"):
+        forecast(drawn_graph(), drawn(), weights=found, settings={"forecast.loss": "squared"})
+
+
+@alone
 def test_sine_and_cosine_of_the_calendar_are_read():
     of = forecaster_on(one_rank(), {"forecast.period": 6, "forecast.calendar": [4, 9]})
     ends, f = of.windows.parts.ends("train")[:3], of.windows.f

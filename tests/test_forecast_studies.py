@@ -21,6 +21,8 @@ from app.gnn.forecast.series import Parts
 from app.gnn.forecast.training import fit_forecaster
 from app.graphs.formats.memory import stream_of_object
 from app.log import Log
+from app.model.forecast_plan import forecast_plan_lines
+from app.model.plan import rates_of
 from app.partition.load import load_stream
 from app.partition.series import own_series
 from app.sparse.rowblock import RowBlock
@@ -289,3 +291,57 @@ def test_origins_from_python_are_the_same_on_all_ranks():
     assert repr(found).startswith("RollingOrigins(3 origins; MAE ")
     with pytest.raises(CaseError, match="weights: given beside folds"):
         forecast(nx.path_graph(3), series[:, :3], folds=3, weights=found)
+
+
+@alone
+def test_origins_from_python_have_each_seed_and_refuse_what_they_do_not_read():
+    more = {"horizon": 2, "window": 4}
+    found = forecast(drawn_graph(), drawn(), folds=2, settings=FEW | {"study.seeds": [4, 5]}, **more)
+    each = [
+        forecast(drawn_graph(), drawn(), folds=2, settings=FEW | {"seed": seed}, **more) for seed in (4, 5)
+    ]
+    assert [(row["seed"], row["fold"]) for row in found.folds] == [(4, 0), (4, 1), (5, 0), (5, 1)]
+    assert [row["weights"] for row in found.folds] == [row["weights"] for one in each for row in one.folds]
+    assert repr(found).startswith("RollingOrigins(2 origins; ")
+    for key, asked in (("trials", {"folds": 2}), ("fold_training", {"vary": {"hidden": [2, 3]}})):
+        settings = FEW | {f"study.{key}": {"trials": 3, "fold_training": "sliding"}[key]}
+        with pytest.raises(CaseError, match=rf"study\.{key}: is not read beside {next(iter(asked))}"):
+            forecast(drawn_graph(), drawn(), settings=settings, **asked)
+
+
+@alone
+def test_validation_windows_without_values_are_no_ground_to_choose_by():
+    series = drawn()
+    series[42:48] = np.nan
+    with pytest.warns(UserWarning, match="no validation window has a known value ahead"):
+        forecast(drawn_graph(), series, horizon=2, window=4, settings=FEW)
+    with pytest.raises(CaseError, match="scores of validation windows with a known value ahead; there are"):
+        forecast(drawn_graph(), series, horizon=2, window=4, vary={"hidden": [2, 3]}, settings=FEW)
+
+
+@alone
+def test_dry_runs_tell_origins_and_refuse_too_many():
+    case = build(FOLDS | {"study.folds": 11})
+    said = list(forecast_plan_lines(case, 1, rates_of(case, 1)))
+    assert "11 origins, steps 48 to 58, with 2 seeds each; 37 to 47 windows to learn from" in said
+    case = build(FOLDS | {"study.folds": 12})
+    with pytest.raises(GraphError, match="has 11 windows to test; at least 12"):
+        list(forecast_plan_lines(case, 1, rates_of(case, 1)))
+
+
+@alone
+def test_keys_of_regressions_are_read_by_origins_and_of_baselines_not_by_trials():
+    asked = {"forecast.base": "last", "forecast.ridge": 1.0}
+    build(FOLDS | asked)
+    with pytest.raises(CaseError, match=r"forecast\.ridge: is not read with"):
+        build(FOLDS | asked | {"gnn.baselines": False})
+    with pytest.raises(CaseError, match=r'gnn\.baselines: is not read by study\.kind = "tune"'):
+        build(TUNE | {"study.vary": ["hidden 2 3"], "gnn.baselines": False})
+
+
+@alone
+def test_intervals_of_too_few_validation_windows_are_said_to_hold_everything():
+    settings = FEW | {"output.coverage": 0.9, "gnn.epochs": 1}
+    with pytest.warns(UserWarning, match="intervals for 0.9 need 9 validation windows, there are 5"):
+        found = forecast(drawn_graph(), drawn(), horizon=2, window=4, folds=2, settings=settings)
+    assert (found.scores["coverage_mean"], found.scores["width_mean"]) == (1, None)

@@ -17,6 +17,7 @@ from app.api.graph import loaded_graph
 from app.api.learning import Asked, refuse_level
 from app.api.tune import Tuning, tuned_by
 from app.case.file import merged
+from app.case.study import StudyCase
 from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.files import whole_file
@@ -41,6 +42,11 @@ from app.threads import with_few_threads
 RECIPE = {
     "gnn.level": "forecast", "gnn.hidden": 16, "gnn.epochs": 10, "gnn.learning_rate": 0.005,
     "gnn.weight_decay": 0.0, "gnn.keep": "best", "gnn.patience": 4,
+}  # fmt: skip
+
+# Keys of [study] that are read beside an argument.
+OF_STUDY = {
+    "folds": ("kind", "folds", "fold_training", "seeds"), "vary": ("kind", "vary", "seeds", "trials", "race")
 }  # fmt: skip
 
 
@@ -110,9 +116,9 @@ class Forecast:
 class RollingOrigins:
     """How good forecasts were from several origins, each with a network that has seen nothing after it.
 
-    folds      a row for each origin: its step of time ("origin"), windows to learn from, to choose weights by
-               and to test, epochs, and "rules": errors of the network and of plain rules, as those of
-               `Forecast.scores`
+    folds      a row for each seed and origin: its step of time ("origin"), windows to learn from, to choose
+               weights by and to test, epochs, and "rules": errors of the network and of plain rules, as
+               those of `Forecast.scores`
     scores     of the network: mae_mean, mae_std, rmse_mean, ..., skill_..., and lists by step of the horizon,
                mae_by_step_mean, ...; means and sample deviations over origins; with "output.coverage" of the
                settings coverage_mean, ..., of the shares of the test values that intervals held
@@ -128,7 +134,8 @@ class RollingOrigins:
     def __repr__(self) -> str:
         told = ", ".join(f"{name} {with_deviation(self.scores, key)}"
                          for name, key in (("MAE", "mae"), ("skill", "skill")))  # fmt: skip
-        return f"RollingOrigins({len(self.folds)} origins; {told})"
+        origins = len({row["fold"] for row in self.folds})
+        return f"RollingOrigins({origins} origins; {told})"
 
 
 @with_few_threads
@@ -159,7 +166,8 @@ def forecast(
                trained further
     folds      rolling origins: the test part of time is cut into so many pieces, each is forecast by a
                network that has seen what is before it ("study.fold_training": "sliding" of the settings: as
-               many steps of it as the first one), and a RollingOrigins is returned
+               many steps of it as the first one), with each of "study.seeds" where the settings have them,
+               and a RollingOrigins is returned
     vary       settings to choose among by errors on the validation windows: a mapping of keys of [forecast]
                or [gnn] to lists of values, {"forecast.window": [6, 12], "hidden": [8, 16]}, or to pairs
                (least, largest) that "study.trials" of the settings are drawn from; a Tuning is returned, of
@@ -179,7 +187,9 @@ def forecast(
     names = names or names_of_file(context, loaded)
     S_own = _series(context, loaded, names, series)
     if folds is not None:
-        return _from_origins(context, loaded, names, S_own)
+        chosen = setting(settings, "study", "seeds") is not None
+        seeds = context.case.study.seeds if chosen else [context.case.seed]
+        return _from_origins(context, loaded, names, S_own, seeds)
 
     def train_once(chosen: Context) -> Forecast:
         return _told(learn_forecasts(chosen, loaded, S_own, model), names)
@@ -196,10 +206,10 @@ def _tuned(context: Context, loaded: Loaded, S_own: np.ndarray, train: Callable[
 
 
 def _from_origins(
-    context: Context, loaded: Loaded, names: list[Any] | None, S_own: np.ndarray
+    context: Context, loaded: Loaded, names: list[Any] | None, S_own: np.ndarray, seeds: list[int]
 ) -> RollingOrigins:
     """What origins come to. Ranks: all call."""
-    rows = origins_of(context, loaded, S_own, [context.case.seed])
+    rows = origins_of(context, loaded, S_own, seeds)
     summary, nodes = summary_of(rows), list(range(loaded.graph.n)) if names is None else names
     digest = digest_of_origins(rows)
     return RollingOrigins(rows, summary.pop(NETWORK), summary, nodes, digest)
@@ -243,6 +253,7 @@ def _begun(
         if not (asked.folds is None and asked.vary is None):
             check_study_network(context.case.gnn)
             asked.refuse_members(context)
+            _refuse_unread(settings, "vary" if asked.folds is None else "folds")
         if context.case.graph.series:
             raise CaseError("settings: graph.series: the argument series would be right")
     refuse_data_keys(context.case, "classify")
@@ -250,6 +261,13 @@ def _begun(
         check_given(context.group, {"weights": digest_of_arrays(*model.all_arrays.values())})
         context = _with_weights(context, setting(settings, "gnn", "epochs"))
     return context, model
+
+
+def _refuse_unread(settings: dict[str, Any] | None, beside: str) -> None:
+    """Refuse keys of [study] that folds, or a tuning, do not read. Raises CaseError."""
+    for key in StudyCase.__struct_fields__:
+        if key not in OF_STUDY[beside] and setting(settings, "study", key) is not None:
+            raise CaseError(f"settings: study.{key}: is not read beside {beside}; leave it out")
 
 
 def _fitting(

@@ -166,6 +166,10 @@ def _text(source: Source, ids: np.ndarray, name: str) -> SeriesTable:
         )
     tabs = len(called) if b"\t" in line else 0
     rest = _Untitled(source.path, source.limits, source.warnings, number, timed, tabs)
+    if next(data_lines(rest), None) is None:
+        raise source.error(
+            "holds no numbers under its titles; a line of them for each step of time would be right"
+        )
     table = text_features(rest, 0)
     if table.width != len(ids):
         found = f"found {table.width} numbers in the first line under {len(ids)} titles"
@@ -228,21 +232,37 @@ def _side_by_side(given: Any, called: list[Any]) -> np.ndarray:
         nodes = {_key(node) for node in called}
         extra = next(key for key in known if key not in nodes)
         raise GraphError(f"series: found {shown(repr(extra))}, which is no node; only nodes would be right")
-    columns = [_floats(given[known[_key(node)]]) for node in called]
+    _refuse_unaligned(given, keys)
+    columns = [_floats(given[known[_key(node)]], f" at node {shown(repr(node))}") for node in called]
     if len({each.shape for each in columns}) > 1:
         raise GraphError("series: found series of different lengths; as many steps of time would be right")
     return np.stack(columns, axis=1) if columns else np.zeros((0, 0))
 
 
-def _floats(given: Any) -> np.ndarray:
-    """float64 of an array, or of what NumPy makes one of; NaN where it is masked. Raises GraphError."""
+def _refuse_unaligned(given: Any, keys: list[Any]) -> None:
+    """Refuse series of a mapping whose labels of steps differ: places are no times there. Raises
+    GraphError."""
+    labels = [getattr(given[key], "index", None) for key in keys] if isinstance(given, Mapping) else []
+    labels = [each for each in labels if hasattr(each, "equals")]  # those of pandas
+    if any(not each.equals(labels[0]) for each in labels[1:]):
+        right = "a DataFrame of them, which brings their steps together, would be right"
+        raise GraphError(f"series: found series whose indexes differ; {right}")
+
+
+def _floats(given: Any, whose: str = "") -> np.ndarray:
+    """float64 of an array, or of what NumPy makes one of; NaN where it is masked. Raises GraphError.
+
+    whose   at which node, for messages
+    """
     try:
-        array = None if np.iscomplexobj(given) else np.asarray(given, dtype=np.float64)
+        kind = np.asarray(given).dtype.kind
+        array = None if kind in "cMm" else np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         array = None
     if array is None or not array.ndim:
         found = type(given).__name__
-        raise GraphError(f"series: found {found} that holds no real numbers; an array of them would be right")
+        found = f"found {found} that holds no real numbers{whose}"
+        raise GraphError(f"series: {found}; an array of them would be right")
     return np.where(np.ma.getmaskarray(given), np.nan, array) if np.ma.isMaskedArray(given) else array
 
 

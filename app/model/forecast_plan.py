@@ -25,6 +25,7 @@ from app.case.forecast import ForecastCase
 from app.case.gnn import GnnCase
 from app.comm.tree import owned_roots
 from app.gnn.forecast.forecaster import network_of
+from app.gnn.forecast.origins import origins_of_study
 from app.gnn.forecast.series import Parts
 from app.gnn.forecast.training import steps_of
 from app.gnn.forecast.windows import input_columns, linear_columns, output_columns
@@ -241,6 +242,18 @@ def forecast_needs(case: Case, ranks: int) -> Iterator[Need]:
         yield need_of(case, training_of(case, case.run.name, nodes, entries, case.graph.series_steps, ranks))
 
 
+def _origin_lines(case: Case, name: str, steps: int) -> Iterator[str]:
+    """The trainings of a study of rolling origins. Raises GraphError where series are too short for them."""
+    if (case.run.task, case.study.kind) != ("study", "folds"):
+        return
+    origins = origins_of_study(case.forecast, case.study, steps, name)
+    first, last, seeds = origins[0], origins[-1], len(case.study.seeds)
+    yield (
+        f"{len(origins)} origins, steps {first.at} to {last.at}, with {seeds} seed{'s' * (seeds > 1)} each; "
+        f"{len(first.parts.ends('train'))} to {len(last.parts.ends('train'))} windows to learn from"
+    )
+
+
 def forecast_plan_lines(case: Case, ranks: int, rates: Rates) -> Iterator[str]:
     """Memory of a rank, and bytes and seconds of a training step, as lines of text."""
     nodes, entries = classified_counts(case)
@@ -258,6 +271,7 @@ def forecast_plan_lines(case: Case, ranks: int, rates: Rates) -> Iterator[str]:
     if known:
         Parts.of(case.forecast, training.steps).check(layout.name, training.steps, bool(case.gnn.epochs))
         yield f"series of {steps} steps of time, {channels} channel{'s' * (channels > 1)}"
+        yield from _origin_lines(case, layout.name, steps)
     else:
         yield f"the file of series is not read here: {UNKNOWN_STEPS} steps of time of one channel are assumed"
     held = training.held(rank, rates.calibration.base_bytes)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
+from app.case.forecast import ForecastCase
 from app.comm.guard import check_same, digest, digest_text, raise_together
-from app.errors import GraphError
+from app.errors import CaseError, GraphError
 from app.gnn.archive import arrays_of, replaced
 from app.gnn.forecast.forecaster import Forecaster
 from app.gnn.forecast.intervals import conformal
@@ -57,6 +58,9 @@ def learn_forecasts(
         saved = (model or load_forecaster(case.gnn.weights)) if case.gnn.weights else None
         if saved is not None:
             saved.check_fits(printable(case.gnn.weights), S_own.shape[2], sides)
+            if saved.forecast.quantiles and case.forecast.loss != ForecastCase().loss:
+                right = "which have a loss of their own; leave it out"
+                raise CaseError(f"forecast.loss: is not read beside the quantiles of the weights, {right}")
             context = _with_tables(context, saved)
             case = context.case
         parts = Parts.of(case.forecast, S_own.shape[1])
@@ -143,9 +147,8 @@ def _set_up(
         )
         if saved is not None:
             forecaster.params.set(saved.arrays)
-    if case.gnn.epochs and not len(forecaster.known_ends("train")):
-        right = "known values in the steps of time to learn from would be right"
-        raise GraphError(f"{loaded.graph.name}: no window to learn from has a known value ahead; {right}")
+    if case.gnn.epochs:
+        _check_known(context, loaded, forecaster)
     if far := forecaster.windows.far:
         context.warn(
             f"{far} values are farther than {FARTHEST:g} deviations from the mean of the training part: they "
@@ -159,6 +162,16 @@ def _set_up(
         "last value" if forecaster.base is None else "linear autoregression",
     )  # fmt: skip
     return forecaster, nodes
+
+
+def _check_known(context: Context, loaded: Loaded, forecaster: Forecaster) -> None:
+    """Refuse a training without a value to learn from; warn of one without a value to choose weights by.
+    Raises GraphError."""
+    if not len(forecaster.known_ends("train")):
+        right = "known values in the steps of time to learn from would be right"
+        raise GraphError(f"{loaded.graph.name}: no window to learn from has a known value ahead; {right}")
+    if len(forecaster.windows.parts.ends("val")) and not len(forecaster.known_ends("val")):
+        context.warn("no validation window has a known value ahead: weights are chosen by the training loss")
 
 
 def _scale_of(

@@ -135,7 +135,7 @@ def _say_quantiles(done: Forecasted) -> None:
         return
     told = found.told()
     log = done.context.log
-    shown = ", ".join(f"{level:g}: {_short(below)}" for level, below in zip(found.levels, told["below"]))
+    shown = ", ".join(f"{level}: {_short(below)}" for level, below in zip(found.levels, told["below"]))
     log.info("share of the test values that are not above the quantiles of %s", shown)
     log.info("CRPS %s by these quantiles", _short(told["crps"]))
 
@@ -151,7 +151,8 @@ def _say_intervals(done: Forecasted) -> None:
     log, coverage = done.context.log, done.context.case.output.coverage
     if found.endless:
         log.info(
-            "warning: output.coverage: intervals for %g need %d validation windows; some are infinite",
+            "warning: output.coverage: intervals for %g need %d known values of a node and step in the "
+            "validation windows; some are infinite",
             coverage, fewest_for(coverage),
         )  # fmt: skip
     if (held := found.held).share is not None:
@@ -248,7 +249,7 @@ def forecast_text(done: Forecasted, ids: np.ndarray) -> str:
     channels, ahead, found, spread = done.next.shape[2], done.next, done.intervals, done.spread
     between = "," if blank_between(ids) == " " else "\t"
     titles = ["node", "step", *(["channel"] if channels > 1 else []), "value"]
-    titles += [f"q{level:g}" for level in done.forecaster.levels]
+    titles += [f"q{level}" for level in done.forecaster.levels]
     titles += (["spread"] if spread is not None else []) + (["low", "high"] if found is not None else [])
     lines = [between.join(titles)]
     for node, name in enumerate(plain_ids(ids)):

@@ -70,10 +70,11 @@ def _quantiles(case: Case) -> Iterator[Mistake]:
 
 def _unread_ridge(case: Case) -> Iterator[Mistake]:
     """A key of regressions where there is none."""
-    plain = case.run.task == "classify" and case.gnn.baselines
+    tunes = case.run.task == "study" and case.study.kind == "tune"
+    plain = not tunes and case.gnn.baselines
     based = case.forecast.base == "linear" or _tried(case, "forecast.base")
     for key in changed(case.forecast, () if plain or based else ("ridge",)):
-        beside = "" if case.run.task == "study" else " and gnn.baselines = false"
+        beside = "" if tunes else " and gnn.baselines = false"
         yield ("forecast", key), f'is not read with forecast.base = "last"{beside}; leave it out'
 
 
@@ -82,6 +83,8 @@ def _study_of_series(case: Case) -> Iterator[Mistake]:
     folds = case.study.kind == "folds"
     for key in changed(case.study, ("datasets", "fold_validation") if folds else ("datasets",)):
         yield ("study", key), 'is not read by gnn.level = "forecast"; leave it out'
+    for key in changed(case.gnn, () if folds else ("baselines",)):
+        yield ("gnn", key), 'is not read by study.kind = "tune" of gnn.level = "forecast"; leave it out'
 
 
 def _tried(case: Case, key: str) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.case.forecast import ForecastCase
+from app.case.study import StudyCase
 from app.errors import GraphError
 from app.gnn.forecast.series import Parts
 
@@ -30,6 +31,14 @@ class Origin:
     def of(self, S_own: np.ndarray) -> np.ndarray:
         """[n_own, end - begin, C] the steps that there are at this origin: nothing of the later ones."""
         return np.ascontiguousarray(S_own[:, self.begin : self.end])
+
+
+def origins_of_study(case: ForecastCase, study: StudyCase, steps: int, name: str) -> list[Origin]:
+    """Those of a study of a series of so many steps. Raises GraphError where one has too few of them."""
+    found = rolling_origins(case, steps, study.folds, study.fold_training == "sliding", name)
+    for each in found:
+        each.parts.check(name, each.end - each.begin, True)
+    return found
 
 
 def rolling_origins(case: ForecastCase, steps: int, count: int, sliding: bool, name: str) -> list[Origin]:

@@ -71,6 +71,8 @@ class SeriesTuned:
             forecaster = begun(replace(self.context, case=case), self.loaded, self.S_own, seed)
         except (CaseError, GraphError) as error:
             return {"seed": seed, "refused": str(error)}
+        if not len(forecaster.known_ends("val")):
+            raise unjudged(self.name, "validation windows with a known value ahead")
         record = {
             "seed": seed, "weights": forecaster.params.size, "failed": "", "score": WORDS[self.measure],
         }  # fmt: skip

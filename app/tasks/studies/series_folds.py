@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from app.comm.guard import digest, digest_text, raise_together
+from app.gnn.conformal import fewest_for
 from app.gnn.forecast.errors import Errors, skill
 from app.gnn.forecast.forecaster import NETWORK
 from app.gnn.forecast.intervals import conformal
-from app.gnn.forecast.origins import Origin, rolling_origins
+from app.gnn.forecast.origins import Origin, origins_of_study
 from app.gnn.forecast.rules import LAST
 from app.partition.load import Loaded
 from app.plots.charts import plot_lines
@@ -60,11 +61,7 @@ def origins_of(
     """
     case, name, shape = context.case, loaded.graph.name, S_own.shape
     with raise_together(context.group, "checking the series"):
-        origins = rolling_origins(
-            case.forecast, shape[1], case.study.folds, case.study.fold_training == "sliding", name
-        )
-        for each in origins:
-            each.parts.check(name, each.end - each.begin, True)
+        origins = origins_of_study(case.forecast, case.study, shape[1], name)
     masks = holes_of(context.group, S_own) > 0
     _say(context, loaded, origins)
     inner, loaded, S_own = whole_where_small(context, loaded, S_own, masks)
@@ -172,6 +169,12 @@ def _say(context: Context, loaded: Loaded, origins: list[Origin]) -> None:
     )  # fmt: skip
     if not len(first.parts.ends("val")):
         context.warn("no window for validation: weights are chosen by the training loss")
+    asked, most = case.output.coverage, max(len(each.parts.ends("val")) for each in origins)
+    if asked and (least := fewest_for(asked)) > most:
+        context.warn(
+            f"output.coverage: intervals for {asked:g} need {least} validation windows, there are {most}: "
+            "they are infinite, and hold everything"
+        )
 
 
 def say_origins(context: Context, name: str, summary: dict[str, Row]) -> None:
