@@ -727,6 +727,7 @@ def test_keys_of_forecasts_are_of_forecasts(tmp_path):
     for key, said in (
         ("forecast.hops=3", 'forecast.hops (command line): is read by gnn.level = "forecast" alone'),
         ("graph.series=diffusion", 'graph.series (command line): is read by gnn.level = "forecast"'),
+        ("graph.series=diffusion", 'of run.task = "classify" and "study", of [graph]; leave it out'),
     ):
         code, printed = run_job([sys.executable, "run.py", "inputs/gcn.toml", key, "--out", tmp_path / "x"])
         assert code == 2

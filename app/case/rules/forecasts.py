@@ -28,7 +28,8 @@ def forecasts(case: Case) -> Iterator[Mistake]:
     """What forecasts of series leave of other tables, and their keys where there are none."""
     gnn, forecast, task, kind = case.gnn, case.forecast, case.run.task, case.study.kind
     for keys in unread_of_graphs(case, ("series", "series_steps", "series_noise"), read=is_forecast(case)):
-        yield keys, 'is read by gnn.level = "forecast" alone; leave it out'
+        right = 'gnn.level = "forecast" of run.task = "classify" and "study", of [graph]'
+        yield keys, f"is read by {right}; leave it out"
     if not is_forecast(case):
         wrong = next(changed(forecast, ForecastCase.__struct_fields__), "")
         if wrong and task in ("classify", "study"):
