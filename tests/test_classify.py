@@ -578,7 +578,7 @@ def test_cora_reaches_the_published_accuracy(tmp_path):
         ),
         (
             {"gnn.model": "gat", "gnn.normalisation": "in_degree"},
-            "normalisation: is not read by gat; .* appnp, gcn, gcn2, gprgnn, lightgcn, linear_attention, sgc, "
+            "is not read by gat; .* appnp, gcn, gcn2, gprgnn, lightgcn, linear_attention, sgc, "
             "sgformer would be right",
         ),
         ({"gnn.model": "sage", "gnn.normalisation": "in_degree"}, "normalisation: is not read by sage"),
