@@ -188,6 +188,13 @@ def test_planted_parts_are_found_and_cut_out():
     once = toolbox_of(graph)
     once.reduce(lambda: False, 1)
     assert once.reduction_steps == 1 and (once.places == np.intersect1d(once.places, np.arange(3000))).all()
+    # Time that runs out between the rounds of a cut, and as many steps again, leave the same.
+    calls = itertools.count()
+    stopped, again = toolbox_of(graph), toolbox_of(graph)
+    stopped.reduce(lambda: next(calls) >= 3)
+    again.reduce(lambda: False, stopped.reduction_steps)
+    assert stopped.reduction_steps == again.reduction_steps == 3 and stopped.inner.n < 3000
+    assert (stopped.places == again.places).all() and (stopped.known == again.known).all()
     late = toolbox_of(graph)
     late.reduce(lambda: True)
     assert late.inner.n == 3000
@@ -302,6 +309,15 @@ def test_sets_of_a_size_are_answered_and_proved(tmp_path):
     # A start of another number of nodes is made one of so many.
     again = solve(graph, "dense", settings=keys | {"search.steps": 1}, start=part[:5])
     assert len(again.nodes) == 14 and again.objective >= 0.9 * answer.objective
+    # What comes to it, or goes, is that of most, or of least, weight to the others, one by one.
+    tools = toolbox_of(graph, dense="size", size=14, inside=np.array([3]))
+    for given in (part[:9], range(0, 200, 7)):
+        expected, sign = {3, *given}, 1 if len(given) < 14 else -1
+        while len(expected) != 14:
+            open_ = sorted(set(graph) - expected if sign > 0 else expected - {3})
+            moved = max(open_, key=lambda v: sign * len(expected & set(graph[v])))
+            expected ^= {moved}
+        assert set(np.flatnonzero(tools.restrict(np.isin(np.arange(200), given)))) == expected
     signed = nx.Graph()
     for u, v in itertools.combinations(range(9), 2):
         signed.add_edge(u, v, weight=(u * v * 7 % 11 - 5) / 8)
