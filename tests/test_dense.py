@@ -178,6 +178,24 @@ def test_small_questions_are_answered_and_proved():
 
 
 @alone
+def test_sizes_of_many_digits_count_as_far_as_weights_leave_room(capfd):
+    graph = nx.gnp_random_graph(9, 0.5, seed=1)
+    size = np.float32(np.random.default_rng(3).random(9) + 0.01).astype(float)
+    size[8] = 2.0**24
+    table = nx.to_numpy_array(graph, nodelist=range(9))
+    most = max(weight_in(table, s) / size[s].sum() for s in sets(9, range(1, 10)))
+    answer = solve(graph, "dense", settings=QUICK, node_weights=size, verbose=True)
+    assert answer.objective == pytest.approx(most, rel=1e-6) and answer.optimal
+    for u, v in graph.edges:
+        graph.edges[u, v]["weight"] = 0.1
+    capfd.readouterr()
+    answer = solve(graph, "dense", settings=QUICK, node_weights=size, verbose=True)
+    assert answer.objective == pytest.approx(most / 10, rel=0.1)
+    told = " ".join("".join(capfd.readouterr()).split())
+    assert "sizes of nodes count as multiples of 0.03125, by which they change by up to" in told
+
+
+@alone
 def test_planted_parts_are_found_and_cut_out():
     graph, part = planted(3000, 40, 5)
     answer = solve(graph, "dense", settings=QUICK)

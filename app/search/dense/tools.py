@@ -20,7 +20,7 @@ from app.graphs.dense import (
     sizes_of,
     weights_of,
 )
-from app.graphs.fixed_point import vanished_words
+from app.graphs.fixed_point import rounded_words, vanished_words
 from app.graphs.graph import Graph, index_type
 from app.graphs.lists import entries_of
 from app.search.dense.baselines import BASELINES, Rule, densest_head, peeled
@@ -138,7 +138,9 @@ class AverageTools(DenseTools):
             raise FixedNodesError("the densest subgraph takes no nodes inside; outside alone would be right")
         if not len(self.names) and self.graph.n:
             raise FixedNodesError("no node may be chosen; one or more outside less would be right")
-        self.scale = ROOM - 1 - self._upper().bit_length()
+        rounded = rounded_words(self.size, self.graph.node_weights, self.size_unit, "sizes of nodes")
+        self.remark = "; ".join(filter(None, (self.remark, rounded)))
+        self.scale = ROOM - 1 - math.frexp(self._upper())[1]
         self.unit = self.weight_unit / self.size_unit * 2.0**-self.scale
         self.gone = np.full(self.asked.n, self.asked.n, dtype=np.int64)
         self.known = np.zeros(self.asked.n, dtype=bool)  # the densest set that reductions have met
@@ -150,8 +152,8 @@ class AverageTools(DenseTools):
     def _sizes(self, graph: Graph) -> tuple[np.ndarray, float]:
         return sizes_of(graph)
 
-    def _upper(self) -> int:
-        """A whole number that no density exceeds: each edge goes to its end of less weight for its size."""
+    def _upper(self) -> float:
+        """What no density exceeds: each edge goes to its end of less weight for its size."""
         graph = self.whole
         key = graph.degree() / graph.size
         rows = graph.rows()
@@ -159,7 +161,7 @@ class AverageTools(DenseTools):
             (key[rows] == key[graph.indices]) & (rows < graph.indices)
         )
         load = row_sums(np.where(lower, graph.weight, 0), graph.indptr)
-        return math.ceil((load / graph.size).max(initial=0) * (1 + 1e-9)) + 1
+        return float((load / graph.size).max(initial=0)) * (1 + 1e-9)
 
     def code(self, weight: int, size: int) -> int:
         """The code of a ratio."""
