@@ -229,6 +229,10 @@ def test_graphs_without_edges_and_single_nodes():
     assert answer.objective == 0 and answer.optimal and len(answer.nodes) >= 1
     pair = solve(nx.path_graph(2), "dense", settings=QUICK)
     assert pair.objective == 0.5 and pair.nodes == [0, 1]
+    # What is barred takes no digits from what is not.
+    heavy = nx.Graph([(0, 1, {"weight": 2.0**40}), (1, 2, {"weight": 1.0}), (2, 3, {"weight": 1.0})])
+    barred = solve(heavy, "dense", settings=QUICK, outside=[0])
+    assert barred.objective == pytest.approx(2 / 3, rel=1e-12) and barred.nodes == [1, 2, 3]
 
 
 # ---- so many nodes ------------------------------------------------------------------------------------

@@ -153,8 +153,8 @@ class AverageTools(DenseTools):
         return sizes_of(graph)
 
     def _upper(self) -> float:
-        """What no density exceeds: each edge goes to its end of less weight for its size."""
-        graph = self.whole
+        """What no density of allowed nodes exceeds: each edge goes to its end of less weight for its size."""
+        graph = self.asked
         key = graph.degree() / graph.size
         rows = graph.rows()
         lower = (key[rows] < key[graph.indices]) | (
