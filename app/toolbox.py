@@ -338,6 +338,7 @@ class Toolbox(ABC):
     weights     whole numbers in units of which values are sums, or None: objectives have their decimals
     metric      distances between all nodes, or None
     usual_steps      of a search where a case sets no limit: about a second on small instances
+    first_steps      of a search in the first round, before anything was timed
     reduction_steps  the work of `reduce` so far; 0 where that is all or nothing
     hopeless_seconds an estimate of what `reduce` takes where it is likely to find nothing; else 0
     reduce_seconds   an estimate of what `reduce` takes, where it may be too long
@@ -375,6 +376,7 @@ class Toolbox(ABC):
     weights: np.ndarray | None = None
     metric: Any = None
     usual_steps: int = 10_000
+    first_steps: int = 16
     reduction_steps: int = 0
     hopeless_seconds: float = 0.0
     reduce_seconds: float = 0.0

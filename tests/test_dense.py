@@ -178,6 +178,24 @@ def test_small_questions_are_answered_and_proved():
 
 
 @alone
+def test_sizes_of_many_digits_count_as_far_as_weights_leave_room(capfd):
+    graph = nx.gnp_random_graph(9, 0.5, seed=1)
+    size = np.float32(np.random.default_rng(3).random(9) + 0.01).astype(float)
+    size[8] = 2.0**24
+    table = nx.to_numpy_array(graph, nodelist=range(9))
+    most = max(weight_in(table, s) / size[s].sum() for s in sets(9, range(1, 10)))
+    answer = solve(graph, "dense", settings=QUICK, node_weights=size, verbose=True)
+    assert answer.objective == pytest.approx(most, rel=1e-6) and answer.optimal
+    for u, v in graph.edges:
+        graph.edges[u, v]["weight"] = 0.1
+    capfd.readouterr()
+    answer = solve(graph, "dense", settings=QUICK, node_weights=size, verbose=True)
+    assert answer.objective == pytest.approx(most / 10, rel=0.1)
+    told = " ".join("".join(capfd.readouterr()).split())
+    assert "sizes of nodes count as multiples of 0.03125, by which they change by up to" in told
+
+
+@alone
 def test_planted_parts_are_found_and_cut_out():
     graph, part = planted(3000, 40, 5)
     answer = solve(graph, "dense", settings=QUICK)
@@ -188,6 +206,13 @@ def test_planted_parts_are_found_and_cut_out():
     once = toolbox_of(graph)
     once.reduce(lambda: False, 1)
     assert once.reduction_steps == 1 and (once.places == np.intersect1d(once.places, np.arange(3000))).all()
+    # Time that runs out between the rounds of a cut, and as many steps again, leave the same.
+    calls = itertools.count()
+    stopped, again = toolbox_of(graph), toolbox_of(graph)
+    stopped.reduce(lambda: next(calls) >= 3)
+    again.reduce(lambda: False, stopped.reduction_steps)
+    assert stopped.reduction_steps == again.reduction_steps == 3 and stopped.inner.n < 3000
+    assert (stopped.places == again.places).all() and (stopped.known == again.known).all()
     late = toolbox_of(graph)
     late.reduce(lambda: True)
     assert late.inner.n == 3000
@@ -204,6 +229,10 @@ def test_graphs_without_edges_and_single_nodes():
     assert answer.objective == 0 and answer.optimal and len(answer.nodes) >= 1
     pair = solve(nx.path_graph(2), "dense", settings=QUICK)
     assert pair.objective == 0.5 and pair.nodes == [0, 1]
+    # What is barred takes no digits from what is not.
+    heavy = nx.Graph([(0, 1, {"weight": 2.0**40}), (1, 2, {"weight": 1.0}), (2, 3, {"weight": 1.0})])
+    barred = solve(heavy, "dense", settings=QUICK, outside=[0])
+    assert barred.objective == pytest.approx(2 / 3, rel=1e-12) and barred.nodes == [1, 2, 3]
 
 
 # ---- so many nodes ------------------------------------------------------------------------------------
@@ -302,6 +331,15 @@ def test_sets_of_a_size_are_answered_and_proved(tmp_path):
     # A start of another number of nodes is made one of so many.
     again = solve(graph, "dense", settings=keys | {"search.steps": 1}, start=part[:5])
     assert len(again.nodes) == 14 and again.objective >= 0.9 * answer.objective
+    # What comes to it, or goes, is that of most, or of least, weight to the others, one by one.
+    tools = toolbox_of(graph, dense="size", size=14, inside=np.array([3]))
+    for given in (part[:9], range(0, 200, 7)):
+        expected, sign = {3, *given}, 1 if len(given) < 14 else -1
+        while len(expected) != 14:
+            open_ = sorted(set(graph) - expected if sign > 0 else expected - {3})
+            moved = max(open_, key=lambda v: sign * len(expected & set(graph[v])))
+            expected ^= {moved}
+        assert set(np.flatnonzero(tools.restrict(np.isin(np.arange(200), given)))) == expected
     signed = nx.Graph()
     for u, v in itertools.combinations(range(9), 2):
         signed.add_edge(u, v, weight=(u * v * 7 % 11 - 5) / 8)

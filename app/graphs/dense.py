@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.errors import CaseError
-from app.graphs.fixed_point import refuse_vanished, whole_numbers
+from app.graphs.fixed_point import LARGEST, refuse_vanished, whole_numbers
 from app.graphs.graph import Graph
 from app.graphs.lists import starts
 
 AVERAGE, SIZE = "average", "size"  # problem.dense
 ROOM = 61  # bits of codes, and of a load in the unit of a ratio
-SIZES = 1 << 30  # of all nodes together, in units, where they are not whole numbers of less
+SIZES = 1 << 30  # of all nodes together, in units, at least, where they are not whole numbers of less
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +95,20 @@ def sizes_of(graph: Graph) -> tuple[np.ndarray, float]:
         found = f"the weight of node {graph.called(int(wrong[0]))}, its size, is not above 0"
         raise CaseError(f"{graph.name}: {found}; above 0 would be right")
     what = f"{graph.name}: the weight of a node"
-    size, unit = whole_numbers(graph.node_weights, what, max(SIZES, 4 * graph.n))
+    size, unit = whole_numbers(graph.node_weights, what, max(_room_of_sizes(graph), 4 * graph.n))
     named = f"{graph.name}: the weight of node"
     refuse_vanished(size, graph.node_weights, lambda node: f"{named} {graph.called(node)}")
     return size, unit
+
+
+def _room_of_sizes(graph: Graph) -> int:
+    """What all sizes add up to at most, in units: what weights of edges leave that are whole numbers."""
+    weights, total = graph.weights, float(len(graph.indices))
+    if weights is not None:
+        total = max(float(np.abs(weights.astype(np.float64)).sum()), total)
+        if not np.array_equal(np.rint(weights), weights):
+            return SIZES
+    return min(max(int(2.0**ROOM / (2 * max(total, 1.0))), SIZES), LARGEST)
 
 
 def weights_of(graph: Graph, largest: int) -> tuple[np.ndarray, float]:

@@ -8,6 +8,7 @@ import numpy as np
 from app.errors import GraphError
 from app.graphs.graph import Graph
 
+ROUNDING = 1e-9  # of a number: what is less is not worth a word
 LARGEST = 2**52  # the sum of all |weights|, in units: exact in int64 and in float64
 
 
@@ -65,6 +66,17 @@ def vanished_words(given: np.ndarray | None, unit: float, what: str = "weights o
     if not len(lost):
         return ""
     return f"{what} of up to {lost.max():g} count as 0 beside others of up to {size.max():g}"
+
+
+def rounded_words(numbers: np.ndarray, given: np.ndarray | None, unit: float, what: str) -> str:
+    """What a log says of numbers [k] of a unit that are not quite those given [k], above 0; "": they are.
+
+    For terms of ratios, where little room is left for them.
+    """
+    off = np.zeros(0) if given is None else np.abs(numbers * unit - given.astype(np.float64)) / given
+    if not (off > ROUNDING).any():
+        return ""
+    return f"{what} count as multiples of {unit:g}, by which they change by up to {100 * off.max():.2g} %"
 
 
 def _exact_exponent(weights: np.ndarray) -> int:

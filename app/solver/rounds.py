@@ -24,7 +24,7 @@ from app.solver.exact import Exact
 from app.solver.meetings import Meetings
 from app.solver.progress import Progress
 from app.solver.round_message import LARGEST, RoundMessage
-from app.solver.workload import FIRST_SLICE, Workload
+from app.solver.workload import Workload
 from app.toolbox import Bounds, Search, Toolbox, Tree, verified
 
 MICRO = 1e6
@@ -77,7 +77,7 @@ class Rounds:
             bounds = self._bounds() if with_bounds and group.rank == self.bound_rank else None
         self.mine, self.bounds = mine, bounds
         self.work = Workload(toolbox, budget, progress, mine, bounds, self.exact)
-        self.slice = FIRST_SLICE
+        self.slice = toolbox.first_steps
         self.searching = bool(group.max_integer(int(bool(mine))))
         self.meetings = Meetings(group, mine, self.count)
         # What searches and bounds have told each other.

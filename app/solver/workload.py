@@ -11,7 +11,6 @@ from app.solver.exact import EAGER_SHARE, Exact
 from app.solver.progress import Progress
 from app.toolbox import ALWAYS, NEAR, Bounds, Search, Toolbox
 
-FIRST_SLICE = 16  # steps of the first round, before anything was timed
 SHORTEST, LONGEST = 0.005, 0.5  # s, of a round
 GROWTH = 0.25  # a round lasts this share of the time spent so far
 GROWTH_OF_SLICE = 4  # times the steps of the round before, at most
@@ -118,7 +117,7 @@ class Workload:
     def next_slice(self, before: int) -> int:
         """Steps that the searches make in the time of a round; `before`: in the round before."""
         if not self.made or not self.mine:
-            return max(before, FIRST_SLICE)
+            return max(before, self.toolbox.first_steps)
         each = self.last / (self.made * len(self.mine)) + 1e-9
         target = self.target() * (1 - EAGER_SHARE if self.exact.eager else 1)
         even = min(search.even_steps for search in self.mine.values())
@@ -132,7 +131,7 @@ class Workload:
         """
         if not self.budget.seconds:
             return ALWAYS
-        if self.steps > FIRST_SLICE:
+        if self.steps > self.toolbox.first_steps:
             self.dearest = max(each, FORGOTTEN * self.dearest)
         return int(max(self.budget.left(), 0.0) / (max(each, self.dearest) * len(self.mine)))
 

@@ -267,10 +267,11 @@ class _Course:
         if not norm:
             self._factor = 0.0
             return
-        length = max(int(self._factor * (self._now - best * owner.one) / (2 * norm)), 1)
+        length = int(self._factor * (self._now - best * owner.one) / (2 * norm))
+        length = min(max(length, 1), LARGEST)  # so that shares stay within 63 bits
         held[owner.first] -= length * move
         held[owner.second] += length * move
-        if np.abs(held).max() * owner.graph.n >= LARGEST << 3:
+        if int(np.abs(held).max()) * owner.graph.n >= LARGEST << 2:  # as SplitBound.check has it
             self._factor = 0.0
             return
         self.held = held

@@ -1,5 +1,6 @@
 """The toolbox of sets of exactly k nodes with most weight inside (densest, or heaviest, k-subgraph)."""
 
+import heapq
 from functools import cached_property
 from typing import Any
 
@@ -57,13 +58,20 @@ class SizeTools(DenseTools):
         both = chosen[asked.indices]
         np.add.at(near, asked.rows()[both], asked.weight[both])
         missing = self.count - int(np.count_nonzero(chosen))
-        for _ in range(abs(missing)):
-            sign = 1 if missing > 0 else -1
-            open_ = np.flatnonzero(~chosen if missing > 0 else chosen & ~self.forced)
-            v = int(open_[(sign * near[open_]).argmax()])
-            chosen[v] = missing > 0
+        sign, open_ = (1, ~chosen) if missing > 0 else (-1, chosen & ~self.forced)
+        # Keys of a heap are left where they are when they change: of a node's only the last counts.
+        heap = [(-sign * int(near[v]), v) for v in np.flatnonzero(open_).tolist()]
+        heapq.heapify(heap)
+        while missing:
+            key, v = heapq.heappop(heap)
+            if not open_[v] or key != -sign * near[v]:
+                continue
+            open_[v], chosen[v] = False, missing > 0
+            missing -= sign
             row = slice(asked.indptr[v], asked.indptr[v + 1])
             near[asked.indices[row]] += sign * asked.weight[row]
+            for u in asked.indices[row][open_[asked.indices[row]]].tolist():
+                heapq.heappush(heap, (-sign * int(near[u]), u))
         return chosen
 
     def value(self, solution: np.ndarray) -> int:

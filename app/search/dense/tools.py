@@ -1,6 +1,7 @@
 """The toolboxes of dense subgraphs: what both kinds share, and the densest subgraph."""
 
 import math
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -19,13 +20,14 @@ from app.graphs.dense import (
     sizes_of,
     weights_of,
 )
-from app.graphs.fixed_point import vanished_words
+from app.graphs.fixed_point import rounded_words, vanished_words
 from app.graphs.graph import Graph, index_type
+from app.graphs.lists import entries_of
 from app.search.dense.baselines import BASELINES, Rule, densest_head, peeled
 from app.search.dense.search import DensestSearch
 from app.toolbox import Baseline, Bounds, Instance, Look, Search, Toolbox
 
-ENTRY_SECONDS = 1e-7  # of a round of peeling, for each entry, about
+ENTRY_SECONDS = 3e-7  # of a round of peeling and a cut, for each entry, about
 MORE_ROUNDS = 3  # on a core, after which it is cut again where they have found a denser set
 
 
@@ -38,7 +40,7 @@ class DenseTools(Toolbox):
     """
 
     bounds_follow = True
-    baseline_costs: ClassVar = {"peeling": 7e-8, "adding": 6e-8, "core": 9e-8, "random": 1e-8}
+    baseline_costs: ClassVar = {"peeling": 2e-7, "adding": 2e-7, "core": 2e-7, "random": 5e-8}
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         graph = self.graph = instance.graph
@@ -81,11 +83,10 @@ class DenseTools(Toolbox):
 
     def _inside(self, solution: np.ndarray) -> tuple[int, int]:
         """The weight of the edges in a set, and its size, by the rows of the whole graph."""
-        graph, total = self.graph, 0
-        for v in np.flatnonzero(solution).tolist():
-            row = slice(graph.indptr[v], graph.indptr[v + 1])
-            total += int(self.weight[row][solution[graph.indices[row]]].sum())
-        return total // 2, int(self.size[solution].sum())
+        graph = self.graph
+        entries = entries_of(graph.indptr, np.flatnonzero(solution))
+        inner = entries[solution[graph.indices[entries]]]
+        return int(self.weight[inner].sum()) // 2, int(self.size[solution].sum())
 
     def measures(self, solution: np.ndarray) -> dict[str, float | int]:
         """How many nodes and edges are inside, what these weigh, and how dense that is."""
@@ -129,7 +130,7 @@ class AverageTools(DenseTools):
 
     """
 
-    usual_steps = 10_000
+    usual_steps, first_steps = 10_000, 1  # each goes over the whole core
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
@@ -137,7 +138,9 @@ class AverageTools(DenseTools):
             raise FixedNodesError("the densest subgraph takes no nodes inside; outside alone would be right")
         if not len(self.names) and self.graph.n:
             raise FixedNodesError("no node may be chosen; one or more outside less would be right")
-        self.scale = ROOM - 1 - self._upper().bit_length()
+        rounded = rounded_words(self.size, self.graph.node_weights, self.size_unit, "sizes of nodes")
+        self.remark = "; ".join(filter(None, (self.remark, rounded)))
+        self.scale = ROOM - 1 - math.frexp(self._upper())[1]
         self.unit = self.weight_unit / self.size_unit * 2.0**-self.scale
         self.gone = np.full(self.asked.n, self.asked.n, dtype=np.int64)
         self.known = np.zeros(self.asked.n, dtype=bool)  # the densest set that reductions have met
@@ -149,16 +152,16 @@ class AverageTools(DenseTools):
     def _sizes(self, graph: Graph) -> tuple[np.ndarray, float]:
         return sizes_of(graph)
 
-    def _upper(self) -> int:
-        """A whole number that no density exceeds: each edge goes to its end of less weight for its size."""
-        graph = self.whole
+    def _upper(self) -> float:
+        """What no density of allowed nodes exceeds: each edge goes to its end of less weight for its size."""
+        graph = self.asked
         key = graph.degree() / graph.size
         rows = graph.rows()
         lower = (key[rows] < key[graph.indices]) | (
             (key[rows] == key[graph.indices]) & (rows < graph.indices)
         )
         load = row_sums(np.where(lower, graph.weight, 0), graph.indptr)
-        return math.ceil((load / graph.size).max(initial=0) * (1 + 1e-9)) + 1
+        return float((load / graph.size).max(initial=0)) * (1 + 1e-9)
 
     def code(self, weight: int, size: int) -> int:
         """The code of a ratio."""
@@ -168,19 +171,25 @@ class AverageTools(DenseTools):
 
     @property
     def reduce_seconds(self) -> float:
-        """An estimate of what `reduce` takes."""
+        """An estimate of the first step of `reduce`, which ends in time after each."""
         return ENTRY_SECONDS * len(self.asked.indices)
 
     def reduce(self, look: Look, most: int = 0) -> str:
-        """Cut nodes of too little weight, as long as rounds of peeling find denser sets."""
-        while self.inner.n and not (most and self.reduction_steps >= most) and not look():
-            self.reduction_steps += 1
-            if not self._cut():
-                break
+        """Cut nodes of too little weight, as long as rounds of peeling find denser sets; steps are rounds."""
+        more = partial(self._has_step, look, most)
+        while self.inner.n and more() and self._cut(more):
+            pass
         return f"{self.inner.n} of {self.graph.n} nodes, {self.core.edges} of {self.graph.edges} edges left"
 
-    def _cut(self) -> bool:
-        """Cut once; True where that may be worth another time."""
+    def _has_step(self, look: Look, most: int) -> bool:
+        """Whether there is room for one step more, which is counted."""
+        if (most and self.reduction_steps >= most) or look():
+            return False
+        self.reduction_steps += 1
+        return True
+
+    def _cut(self, more: Callable[[], bool]) -> bool:
+        """Cut once, by a first round, then make some more; True where another cut may be worth its time."""
         inner, places = self.inner, self.places
         balance = Balance(inner, None, self.instance.compiled)
         balance.know(self.known[places])
@@ -189,16 +198,17 @@ class AverageTools(DenseTools):
         first, order = balance.load[balance.order], balance.order
         short = first * q < p * inner.size[order]
         count = int(short.argmin()) if not short.all() else 0
-        met = balance.best
-        for _ in range(MORE_ROUNDS):
+        met, left = balance.best, MORE_ROUNDS
+        while left and more():
             balance.round()
+            left -= 1
         self.known[:] = False
         self.known[places[balance.chosen]] = True
         self.gone[places[order[:count]]] = np.arange(count) + int((self.gone < self.asked.n).sum())
         kept = np.sort(order[count:])
         if count:
             self._take(inner.part(kept), places[kept])
-        return balance.best != met
+        return not left and balance.best != met
 
     def restrict(self, solution: np.ndarray) -> np.ndarray:
         """[m] bool, what of a set the core has; the start where that is nothing."""
