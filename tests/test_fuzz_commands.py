@@ -81,7 +81,7 @@ def test_a_command_is_made_smaller_while_it_fails(monkeypatch):
     drawn = next(d for d in map(command, range(1000)) if len(set(d.loose)) >= 4)
     needed = {drawn.loose[1], drawn.loose[3]}
 
-    def fails(tried):
+    def fails(tried, limit):
         return "failed", "planted" if needed <= set(tried.loose) else None, []
 
     monkeypatch.setattr(fuzz_commands, "attempt", fails)
