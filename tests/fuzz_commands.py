@@ -9,7 +9,8 @@ It counts as a fault when
 1. it ends with another code than 0, 2 or 3, prints a traceback or a warning of Python's or NumPy's, or needs
    more than LIMIT_S;
 2. it ends with 2 and does not say so in one line that names a key, a file or an option;
-3. it is complete, and an answer is not feasible, beyond its bound, or refused by --check;
+3. it is complete, and an answer is not feasible, beyond its bound, or refused by --check, or a setting of
+   [problem] or [gnn] is of another problem, level or layer;
 4. other numbers of ranks, the run's own case.toml, or a stop by SIGTERM and --resume on other ranks give
    another digest, where budgets are steps;
 5. a certificate or checkpoint of which a byte is altered is taken, or refused in more than a line.
@@ -36,7 +37,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
 
-from fuzz_draws import Drawn, command  # noqa: E402
+from fuzz_draws import Drawn, command, unread  # noqa: E402
 from jobs import PROGRAM, environment, mpirun, quickly, waits  # noqa: E402
 
 LIMIT_S = 240  # a study that measures rates takes a minute where other programs are at work
@@ -58,10 +59,14 @@ class Ended:
     seconds: float
 
 
-def start(arguments: list[str], folder: Path, ranks: int, stop_after: float = 0.0, python: str = "") -> Ended:
+def start(
+    arguments: list[str], folder: Path, ranks: int, stop_after: float = 0.0, python: str = "",
+    limit: float = LIMIT_S,
+) -> Ended:  # fmt: skip
     """Run run.py, or a text of Python.
 
     stop_after   seconds until a SIGTERM; 0: none is sent
+    limit        seconds that it may need
     """
     launcher = mpirun(ranks) if ranks > 1 else []
     what = ["-c", python] if python else [str(PROGRAM), *arguments]
@@ -81,7 +86,7 @@ def start(arguments: list[str], folder: Path, ranks: int, stop_after: float = 0.
                     job.wait(stop_after)
                 except subprocess.TimeoutExpired:
                     job.send_signal(signal.SIGTERM)
-            out, error = job.communicate(timeout=LIMIT_S)
+            out, error = job.communicate(timeout=limit)
             code = job.returncode
         except subprocess.TimeoutExpired:
             os.killpg(job.pid, signal.SIGKILL)
@@ -102,7 +107,7 @@ def fault_of_end(ended: Ended, whole: bool = True) -> str | None:
     whole   it may be complete, or stopped; else it can only be refused
     """
     if ended.code is None:
-        return f"not done after {LIMIT_S} s: {ended.out[-300:]}"
+        return f"not done after {ended.seconds:.0f} s: {ended.out[-300:]}"
     found = NOISE.search(ended.error)
     if found and not (ended.code == 2 and ended.error.startswith("lockstep: error")):
         return f"code {ended.code}, on stderr: {ended.error[max(found.start() - 200, 0) :][-900:]}"
@@ -159,7 +164,8 @@ def digest(folder: Path) -> str:
 class Attempt:
     """A command in a folder of its own: run, judged, run again in other ways."""
 
-    def __init__(self, drawn: Drawn, folder: Path) -> None:
+    def __init__(self, drawn: Drawn, folder: Path, limit: float = LIMIT_S) -> None:
+        self.limit = limit
         self.drawn, self.folder, self.draw = drawn, folder, random.Random(drawn.number + 1_000_003)
         self.last: list[str] = []  # the shell commands of this attempt
         for name, data in drawn.files.items():
@@ -185,7 +191,7 @@ class Attempt:
         launcher = ["mpirun", "-np", str(ranks)] if ranks > 1 else []
         when = [f"SIGTERM after {stop_after:.2f} s:"] if stop_after else []
         self.last.append(" ".join([*when, shlex.join([*launcher, "python", "run.py", *arguments])]))
-        return start(arguments, self.folder, ranks, stop_after)
+        return start(arguments, self.folder, ranks, stop_after, limit=self.limit)
 
     def fault(self) -> tuple[str, str | None]:
         """What became of the command, in a word, and what is wrong with it, or None."""
@@ -195,10 +201,17 @@ class Attempt:
         fault = fault_of_end(ended)
         if fault or ended.code != 0:
             return {0: "complete", 2: "refused", 3: "stopped"}.get(ended.code or 0, "failed"), fault
-        fault = fault_of_result(self.folder / "out")
+        fault = fault_of_result(self.folder / "out") or self._unread()
         for way in (self._checked, self._again, self._ranks, self._stopped):
             fault = fault or way(ended.seconds)
         return "complete", fault
+
+    def _unread(self) -> str | None:
+        """A setting that was taken, though nothing reads it."""
+        if not {"run.task=solve", "run.task=classify"} & set(self.drawn.fixed):
+            return None
+        found = unread(self.settings())
+        return found and f"{found} is taken, and of something else by its own words"
 
     def _of_python(self) -> tuple[str, str | None]:
         """A call from Python on some ranks and on others."""
@@ -206,8 +219,8 @@ class Attempt:
         for ranks in (self.drawn.ranks, self.drawn.other):
             launcher = ["mpirun", "-np", str(ranks)] if ranks > 1 else []
             self.last.append(shlex.join([*launcher, "python", "-c", self.drawn.python]))
-            ended = start([], self.folder, ranks, python=self.drawn.python)
-            if ended.code == 2 and "refused:" in ended.error:
+            ended = start([], self.folder, ranks, python=self.drawn.python, limit=self.limit)
+            if ended.code == 2 and "refused:" in ended.error and not found:
                 return "refused", None
             # What the log warns of is a Python warning, too: UserWarning, in words of ours.
             if ended.code != 0 or re.search(r"Traceback|RuntimeWarning", ended.error):
@@ -295,19 +308,19 @@ class Attempt:
         return fault_of_end(ended, whole=False) if ended.code != 0 else "a damaged checkpoint was taken"
 
 
-def attempt(drawn: Drawn) -> tuple[str, str | None, list[str]]:
+def attempt(drawn: Drawn, limit: float = LIMIT_S) -> tuple[str, str | None, list[str]]:
     """Run a command in a folder of its own; what became of it, the fault, the shell commands."""
     with tempfile.TemporaryDirectory(dir=_fast_folder(), prefix="lockstep-fuzz-") as folder:
-        tried = Attempt(drawn, Path(folder))
+        tried = Attempt(drawn, Path(folder), limit)
         word, fault = tried.fault()
         return word, fault, tried.last
 
 
-def shrunk(drawn: Drawn) -> Drawn:
+def shrunk(drawn: Drawn, limit: float = LIMIT_S) -> Drawn:
     """The command with as few settings as still make it fail."""
     for each in drawn.loose:
         fewer = replace(drawn, loose=tuple(other for other in drawn.loose if other is not each))
-        if attempt(fewer)[1]:
+        if attempt(fewer, limit)[1]:
             drawn = fewer
     return drawn
 
@@ -334,6 +347,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.0, help="no command begins later; 0: all of them")
     parser.add_argument("--keep", default="", help="a folder for the files of commands with a fault")
     parser.add_argument("--whole", action="store_true", help="faults are not made smaller")
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that a command may need")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what was found is told
     counts: dict[str, Counter[str]] = {}
@@ -343,15 +357,15 @@ def main() -> int:
             break
         drawn = command(number, asked.only)
         try:
-            word, fault, shell = attempt(drawn)
+            word, fault, shell = attempt(drawn, asked.limit)
         except KeyboardInterrupt:
             break
         counts.setdefault(drawn.subject, Counter())[word if fault is None else "fault"] += 1
         if fault is not None:
             faults += 1
             if not asked.whole and drawn.loose:
-                drawn = shrunk(drawn)
-                _, again, shown = attempt(drawn)
+                drawn = shrunk(drawn, asked.limit)
+                _, again, shown = attempt(drawn, asked.limit)
                 fault, shell = (fault, shell) if again is None else (again, shown)
             told = {"number": number, "subject": drawn.subject, "fault": fault[:1500], "shown_by": shell}
             told |= {"files": kept(drawn, asked.keep)} if asked.keep else {}

@@ -3,6 +3,8 @@
 import io
 import json
 import random
+import re
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -47,6 +49,9 @@ LEFT_OUT = {
     "problem.name", "agent.learner", "influence.sets", "checkpoint.enabled", "embed.probe_epochs",
     "memory.estimate_first",
 }  # fmt: skip
+# Words of a key before a colon: what it is of. Keys that name that, and what it is without a setting.
+OWNED = re.compile(r"(?:^|[;,] )((?:\w+, )*\w+)(?: with [^:]*)?: ")
+NAMING = {"problem.name": "mvc", "gnn.model": "gcn", "gnn.level": "node"}
 NUMBERS = (0.0, 1e-9, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0, 1.5, 2.0, 3.0, 10.0, 100.0)
 WRONG = ("true", "'x'", "nan", "-inf", "[]", "{a=1}", "1e400", "99999999999999999999")
 TABLES = {  # of which keys are drawn
@@ -216,6 +221,39 @@ def known() -> dict[str, list[tuple[str, kinds.Type]]]:
     return found
 
 
+@cache
+def owners(name: str) -> tuple[frozenset[str], object]:
+    """Of which problems, layers or levels alone a key of [problem] or [gnn] is, by its own words ("dense: the
+    weight of ...; alignment, qap: ..."); none: of any. And its default.
+    """
+    known_owners = {"problem": {*PROBLEMS}, "gnn": {*LAYERS, "graph"}}.get(name.partition(".")[0], set())
+    field_, table = next((each, table) for keys, each, table in all_keys() if ".".join(keys) == name)
+    schema = getattr(kinds.type_info(field_.type), "extra_json_schema", None) or {}
+    heads = OWNED.findall(schema.get("description", "")) if name not in NAMING else []
+    words = [word for head in heads for word in head.split(", ")]
+    return frozenset(known_owners.intersection(words)), getattr(table(), field_.name)
+
+
+def unread(settings: list[str]) -> str | None:
+    """The first setting of a solve or a classification that by its own words nothing reads, or None."""
+    given = dict(each.split("=", 1) for each in settings)
+    of = {_plain(given.get(key, usual)) for key, usual in NAMING.items()}
+    of |= {layer.split()[0] for layer in _plain(given.get("gnn.layers", "[]")) if layer.split()}
+    for name, text in given.items():
+        whose, usual = owners(name)
+        if whose and not whose & of and _plain(text) != usual:
+            return f"{name}={text}"
+    return None
+
+
+def _plain(text: str) -> object:
+    """The value of a setting: of TOML, or text without quotes."""
+    try:
+        return tomllib.loads(f"x={text}")["x"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
 def setting(draw: random.Random, tables: list[str]) -> str:
     """A key with a value: mostly inside its range, at its border, or outside."""
     name, info = draw.choice(known()[draw.choice(tables)])
@@ -343,6 +381,9 @@ def _graph_of(draw: random.Random, problem: str, files: dict[str, bytes]) -> lis
         more = draw.choice((more, ["problem.facility=uncapacitated"], [*more, "problem.facility=center"]))
     if problem == "steiner" and draw.random() < 0.8:
         more += draw.choice((["problem.terminals=3"], ["problem.terminals=4", "problem.prizes=9"]))
+    if problem == "dense":
+        size = f"problem.size={draw.choice((1, 2, 3, 7, 12, 100))}"
+        more += draw.choice(([], ["problem.dense=size", size]))
     if problem == "dismantle":
         more.append(f"problem.component={draw.choice((1, 2, 3, 0.3))}")
     if problem == "partition":
@@ -443,11 +484,11 @@ def classify_command(draw: random.Random, level: str) -> Made:
         fixed += ["rgcn.classes=2"]
         return fixed, loose(draw, tables), files, True, ""
     fixed.append(f"gnn.level={level}")
+    more = _kind_of_layers(draw) if level != "forecast" and draw.random() < 0.6 else ()
     if level == "forecast":
         tables = ["forecast", "forecast", "gnn", "parallel", "output", "run"]
-        fixed += generated(draw, ["er", "ba", "sbm"], 12)
-        fixed += ["graph.series=diffusion", "graph.series_steps=60"]
-        fixed = [each for each in fixed if "count" not in each]
+        fixed += _series(draw, files)
+        more = _of_series(draw)
     elif level == "graph":
         fixed += ["graph.generator=motifs", "graph.nodes=[7, 12]", "graph.count=12", "graph.random_classes=2"]
         fixed += ["graph.splits=random"]
@@ -462,7 +503,37 @@ def classify_command(draw: random.Random, level: str) -> Made:
     if level == "embed":
         fixed += ["embed.dimension=4", "embed.probe_epochs=3"]
     tables += {"link": ["links"] * 3, "embed": ["embed"] * 3}.get(level, [])
-    return fixed, loose(draw, tables), files, True, ""
+    return fixed, (*more, *loose(draw, tables)), files, True, ""
+
+
+def _kind_of_layers(draw: random.Random) -> tuple[str, ...]:
+    """A kind of layer, and often a key of it."""
+    own = ("gnn.heads=2", "gnn.hops=3", "gnn.alpha=0.3", "gnn.depth=3", "gnn.attention_share=0.2",
+           "gnn.residual=true", "gnn.members=2", "gnn.jump=concat")  # fmt: skip
+    return (f"gnn.model={draw.choice(list(LAYERS))}", *draw.sample(own, draw.choice((0, 0, 1, 2))))
+
+
+def _of_series(draw: random.Random) -> tuple[str, ...]:
+    """What forecasts may be asked for."""
+    asked = ("gnn.members=2", "forecast.quantiles=[0.1, 0.5, 0.9]", "output.coverage=0.8",
+             "forecast.period=4", "forecast.calendar=[7]", "forecast.model=temporal", "forecast.base=last",
+             "forecast.hops=0", "forecast.window=2")  # fmt: skip
+    return tuple(draw.sample(asked, draw.choice((0, 1, 2, 3))))
+
+
+def _series(draw: random.Random, files: dict[str, bytes]) -> list[str]:
+    """A graph with series of its nodes: drawn, or of files, in which some values are missing or constant."""
+    if draw.random() < 0.6:
+        drawn = generated(draw, ["er", "ba", "sbm"], 12)
+        drawn = [each for each in drawn if "count" not in each]
+        return [*drawn, "graph.series=diffusion", f"graph.series_steps={draw.choice((60, 60, 90))}"]
+    n, steps, far = draw.choice((1, 2, 5, 12)), draw.choice((20, 60)), draw.choice((1.0, 1e6, 1e-6, 0.0))
+    missing, channels = draw.choice((0.0, 0.0, 0.1, 0.9)), draw.choice((1, 1, 2))
+    values = np.array([far * draw.gauss(3, 1) for _ in range(steps * n * channels)])
+    values[[draw.random() < missing for _ in values]] = np.nan
+    files["series.npz"] = archive(series=values.reshape((steps, n, channels)[: 2 + (channels > 1)]))
+    files["g.npz"] = archive(edges=np.array([(v, (v + 1) % n) for v in range(n)]), num_nodes=np.array([n]))
+    return ["graph.path=g.npz", "graph.series=series.npz"]
 
 
 SBM = ["graph.generator=sbm", "graph.nodes=24", "graph.random_classes=2", "graph.random_features=3"]
@@ -477,6 +548,9 @@ STUDY = {
     "depth": [*SBM, "study.seeds=[1]", "study.depths=[1, 2]", "study.widths=[4]", "graph.splits=random"],
     "folds": [*SBM, "study.seeds=[1]", "study.folds=3"],
     "tune": [*SBM, "study.seeds=[1]", "study.vary=['hidden 2 4']", "graph.splits=random"],
+    "folds forecast": ["gnn.level=forecast", "study.seeds=[1]", "study.folds=2"],
+    "tune forecast": ["gnn.level=forecast", "study.seeds=[1, 2]",
+                      "study.vary=['forecast.window 2 5', 'forecast.model recurrent temporal']"],
     "breakdown": [*SBM, "study.rounds=1"], "permutation": [*SBM, "study.rounds=1", "study.widths=[4]"],
     "overlap": [*SBM, "study.rounds=1", "study.widths=[4]"],
     "density": ["graph.generator=bter", "graph.nodes=30", "graph.d=2", "study.scales=[1, 2]",
@@ -502,14 +576,19 @@ STUDY = {
 REPEATED = ("quality", "models", "depth", "folds", "tune", "learners")  # whose digests are of no times
 
 
-def study_command(draw: random.Random, kind: str) -> Made:
+def study_command(draw: random.Random, name: str) -> Made:
     """A study of little."""
-    fixed = ["run.task=study", f"study.kind={kind}", *STUDY[kind], "gnn.hidden=4", "gnn.epochs=2"]
+    kind, files = name.split()[0], beside(draw)
+    fixed = ["run.task=study", f"study.kind={kind}", *STUDY[name], "gnn.hidden=4", "gnn.epochs=2"]
+    if name.endswith("forecast"):
+        fixed += _series(draw, files)
+        more = (*_of_series(draw), *loose(draw, ["forecast", "forecast", "study", "gnn", "output"], 2))
+        return fixed, more, files, True, ""
     fixed += ["agent.warmup=2", "agent.batch=4"]
     if kind in ("quality", "learners", "progress"):
         fixed += [f"agent.learner={draw.choice(('dqn', 'ppo', 'reinforce'))}"] if kind != "learners" else []
         fixed += [f"study.recipes=['{draw.choice(list(RECIPES))}']"] if kind == "quality" else []
-    return fixed, loose(draw, TABLES["study"], 3), beside(draw), kind in REPEATED, ""
+    return fixed, loose(draw, TABLES["study"], 3), files, kind in REPEATED, ""
 
 
 TAIL = """
@@ -555,6 +634,14 @@ def python_command(draw: random.Random, call: str) -> Made:
         network = [each.split("=", 1) for each in loose(draw, ["gnn", "gnn", "smooth"], 2)]
         shown = ", ".join(f"{key!r}: {_python(text)}" for key, text in network)
         body += f"settings={{'gnn.epochs': 2, {shown}}})\n    return [str(a.predicted[:4])]\n"
+    elif call == "forecast":
+        asked = [each.split("=", 1) for each in (*_of_series(draw), *loose(draw, ["forecast", "gnn"], 2))]
+        shown = ", ".join(f"{key!r}: {_python(text)}" for key, text in asked)
+        study = draw.choice(("", "", "folds=2, ", "vary={'forecast.window': [2, 5]}, "))
+        body = "    g = nx.cycle_graph(7)\n"
+        body += f"    s = np.sin(np.arange({draw.choice((40, 60))} * 7.0)).reshape(-1, 7)\n"
+        body += "    a = app.forecast(g, s, "
+        body += f"{study}settings={{'gnn.epochs': 1, 'study.seeds': [1], {shown}}})\n    return [a.digest]\n"
     else:
         shown = ", ".join(f"{key!r}: {_python(text)}" for key, text in (e.split("=", 1) for e in SHORT[:2]))
         agent = [each.split("=", 1) for each in loose(draw, ["agent", "policy", "train"], 2)]
@@ -590,7 +677,7 @@ def _subjects() -> Iterator[str]:
         yield from (f"solve {name}" for name in PROBLEMS)
         yield from (f"classify {level}" for level in LEVELS)
         yield from (f"train {learner}" for learner in ("dqn", "ppo", "reinforce"))
-        yield from (f"python {call}" for call in ("solve", "solve", "classify", "train"))
+        yield from (f"python {call}" for call in ("solve", "solve", "classify", "train", "forecast"))
     yield from (f"study {kind}" for kind in STUDY)
 
 

@@ -5,7 +5,7 @@ import json
 import fuzz_commands
 import pytest
 from fuzz_commands import Ended, attempt, fault_of_end, fault_of_result, shrunk
-from fuzz_draws import LEFT_OUT, SPECIAL, SUBJECTS, command, known
+from fuzz_draws import LEFT_OUT, SPECIAL, SUBJECTS, command, known, unread
 
 from app.case.config import all_keys
 
@@ -76,12 +76,30 @@ def test_results_that_are_faults(tmp_path, entry, said):
     assert "says 'stopped'" in fault_of_result(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["problem.name=mis", 'problem.dense="size"'], 'problem.dense="size"'),
+        (["problem.name=mis", 'problem.dense="average"', "graph.p=0.3"], None),
+        (["problem.name=dense", 'problem.dense="size"', "problem.size=3"], None),
+        (["problem.name=facility", "problem.budget=2"], None),
+        (["problem.size=3"], "problem.size=3"),
+        (["gnn.level=node", "gnn.heads=2"], "gnn.heads=2"),
+        (["gnn.model=sgformer", "gnn.heads=2", "gnn.attention_share=0.2"], None),
+        (['gnn.layers=["gat 4", "gcn"]', "gnn.heads=2"], None),
+        (["gnn.level=graph", 'gnn.readout="max"'], None),
+    ],
+)
+def test_settings_that_are_of_something_else(settings, said):
+    assert unread(settings) == said
+
+
 def test_a_command_is_made_smaller_while_it_fails(monkeypatch):
     """Of five settings the two that matter are left."""
     drawn = next(d for d in map(command, range(1000)) if len(set(d.loose)) >= 4)
     needed = {drawn.loose[1], drawn.loose[3]}
 
-    def fails(tried):
+    def fails(tried, limit):
         return "failed", "planted" if needed <= set(tried.loose) else None, []
 
     monkeypatch.setattr(fuzz_commands, "attempt", fails)

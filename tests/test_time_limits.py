@@ -273,7 +273,7 @@ def test_a_start_that_is_cut_short_is_replayed_by_its_questions(monkeypatch, pro
 
 @pytest.mark.parametrize("problem", ["mvc", "mds", "coloring", "treewidth"])
 def test_what_a_large_core_has_no_time_to_begin_with_is_not_begun(monkeypatch, problem):
-    """No search, no bounds and no policy; all of them without a limit."""
+    """No search, no bounds and no policy, nor in the replay; all of them without a limit."""
     monkeypatch.setattr(toolbox, "LARGE", 0)
     monkeypatch.setattr(pipeline, "LARGE", 0)
     monkeypatch.setattr(toolbox, "BEGIN_SECONDS", NO_TIME)
@@ -284,6 +284,8 @@ def test_what_a_large_core_has_no_time_to_begin_with_is_not_begun(monkeypatch, p
     cut = solve(SMALL, problem, search_seconds=5.0, settings=settings, comm=MPI.COMM_WORLD)
     assert kept[-1]["bound"] is None and kept[-1]["steps"] == 0 and kept[-1]["policy_evaluations"] == 0
     assert cut.feasible and whole.feasible
+    again = solve(SMALL, problem, settings=replayed(kept[-1]["replay"], settings), comm=MPI.COMM_SELF)
+    assert (again.nodes, again.objective, again.bound) == (cut.nodes, cut.objective, None)
 
 
 def true_after(questions):

@@ -536,7 +536,7 @@ def test_a_ratio_of_objectives_below_one_is_one():
 def test_graphs_that_are_solved_before_the_first_choice_are_refused(group):
     """Forests have no cycle to break: to look for one to begin with would never end."""
     blocks = make_blocks(group, [listed(5, (0, 1), (1, 2)), listed(9, (3, 4))])
-    with pytest.raises(GraphError, match="in none of them is anything to choose, there is nothing to learn"):
+    with pytest.raises(GraphError, match=r"in none of them is anything to choose.*train\.graphs"):
         train_policy(group, SHORT, make_problem("fvs"), blocks, [])
 
 

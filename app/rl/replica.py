@@ -15,6 +15,8 @@ from app.rl.fleet import Fleet
 from app.rl.learner import Learner, Lesson
 from app.rng import stream
 
+OTHERS = "others would be right (train.graphs, or where that is absent graph.generator or graph.path)"
+
 
 @dataclass
 class Running:
@@ -75,7 +77,8 @@ class Replica:
                 learner.begin(number, graph, env)
                 return self._seated(Running(number, graph, env, place))
             done.add(graph)
-        raise GraphError("training graphs: in none of them is anything to choose, there is nothing to learn")
+        none = "in none of them is anything to choose, there is nothing to learn"
+        raise GraphError(f"training graphs: {none}; {OTHERS}")
 
     def _make_fleet(self) -> Fleet | None:
         """What steps many environments at once, where there is such a thing for them."""

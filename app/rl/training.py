@@ -31,7 +31,7 @@ from app.rl.learner import Learner, Lesson
 from app.rl.learners import find_learner
 from app.rl.qnet import QNetwork
 from app.rl.replay import paper_bytes
-from app.rl.replica import Replica
+from app.rl.replica import OTHERS, Replica
 from app.rl.rollout import judged, one_at_a_time
 from app.sparse.rowblock import RowBlock
 from app.text import counted
@@ -99,9 +99,9 @@ def train_policy(
     """
     none = "none of them lacks an edge" if problem.complemented else "none of them has an edge"
     if not any(block.edges for block in blocks):
-        raise GraphError(f"training graphs: {none}, there is nothing to learn")
+        raise GraphError(f"training graphs: {none}, there is nothing to learn; {OTHERS}")
     if held_back and not any(block.edges for block in held_back):
-        raise GraphError(f"held-back graphs: {none}, there is nothing to judge weights by")
+        raise GraphError(f"held-back graphs: {none}, there is nothing to judge weights by (train.held_back)")
     grid = grid or cut_grid(group, case.parallel.data, 1)
     watch = watch or Stopwatch(group.device)
     replicas = _make_replicas(grid, case, problem, blocks, watch)

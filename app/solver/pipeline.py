@@ -298,6 +298,7 @@ class Pipeline:
         bounded = bounded and self.case.search.bounds
         if self.case.search.bounds and not bounded:
             self.log.info("%s: no bound: to begin with one would take too much of the limit", progress.name)
+            self.replay.append("search.bounds=false")
         draws = stream(self.case.seed, "search")
         seeds = draws.integers(1 << 62, size=count).tolist()
         with self.log.phase("search"):

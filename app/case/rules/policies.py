@@ -8,7 +8,6 @@ from app.case.places import Places
 from app.case.policy import PolicyCase
 from app.case.rules.graphs import trains
 from app.case.rules.mistake import Mistake, changed
-from app.case.search import STARTS
 from app.text import show
 
 # Keys of [search] that are of reductions, starts and local searches, which the policy alone has none of.
@@ -55,8 +54,8 @@ def policy_alone(case: Case) -> Iterator[Mistake]:
         if getattr(case.search, key):
             more = f"the policy alone holds to no fixed nodes; {right}, with search.steps = 0 for no search"
             yield ("search", key), more
-    if case.search.start not in STARTS:
-        yield ("search", "start"), f"the policy alone begins with no solution; {right}"
+    for key in changed(case.search, ("start",)):
+        yield ("search", key), f"the policy alone begins with no solution; {right}"
     for key in changed(case.search, OF_SEARCHES):
         yield ("search", key), f"the policy alone does not read it: leave it out, or {right}"
 

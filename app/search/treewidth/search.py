@@ -72,7 +72,7 @@ class TreeSearch(Search):
     done      False: bounds say so
 
     parent [n] int32, the tree; child, next, prev [n] int32, its lists of children; bag [n] int64, weights;
-    top, at [n] int32, the heaviest bags; best_parent [n] int32, the best tree
+    top, at [n] int32, the heaviest bags; best_parent [n] int32, the best tree; first   start, and its tree
     """
 
     hears = True
@@ -93,7 +93,7 @@ class TreeSearch(Search):
         self.bag = np.zeros(self.n, dtype=np.int64)
         self.parent, sizes = tree_of(graph, start, None, compiled)
         self.levels = _levels(int(sizes.max(initial=0)))
-        self.best_parent = self.parent.copy()
+        self.best_parent, self.first = self.parent.copy(), (start, self.parent.copy())
         self.tops = self.worth = self.steps = self.found_at = self.stale = self.lost = 0
         self.random, self.best = seed & ((1 << 64) - 1), 0
         if self.compiled:
@@ -107,8 +107,9 @@ class TreeSearch(Search):
             FREE(self._tree)
 
     def solution(self) -> np.ndarray:
-        """[n] int64, the best order."""
-        return by_parents(self.best_parent)
+        """[n] int64, the best order; where that has the tree of `start`, `start`."""
+        start, parent = self.first
+        return start if np.array_equal(self.best_parent, parent) else by_parents(self.best_parent)
 
     def hear(self, solution: np.ndarray) -> None:
         """An order from elsewhere, to go on from where it is better."""
