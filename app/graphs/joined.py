@@ -1,4 +1,4 @@
-"""Nodes that are joined: the components of rows, and pairs one after the other, of each node one nearer to the
+"""Nodes that are joined: components of rows; and pairs one after the other, of each node one nearer to the
 root of its part.
 """
 

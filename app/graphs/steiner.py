@@ -198,7 +198,11 @@ def refuse_lengths(graph: Graph, weights: np.ndarray, largest: float = 0.0) -> N
 
 
 def refuse_apart(graph: Graph, core: SteinerCore) -> np.ndarray:
-    """Refuse terminals that no path joins; returns the ways to the first one, [n] int32. Raises GraphError."""
+    """Refuse terminals that no path joins; returns the ways to the first one, [n] int32, of no terminal
+    none. Raises GraphError.
+    """
+    if not len(core.terminals):
+        return np.full(core.n, OUTSIDE, dtype=np.int32)
     near = core.towards(int(core.terminals[0]))
     apart = np.flatnonzero(near[core.terminals] == OUTSIDE)
     if len(apart):
