@@ -342,6 +342,7 @@ class Toolbox(ABC):
     reduction_steps  the work of `reduce` so far; 0 where that is all or nothing
     hopeless_seconds an estimate of what `reduce` takes where it is likely to find nothing; else 0
     reduce_seconds   an estimate of what `reduce` takes, where it may be too long
+    reduce_share     of what a time limit has left: reductions that take longer by that are left out
     start_share      of what a time limit has left, after which `look` of a start is true
     search_seconds   an estimate of what making a search takes, where it is long: a limit has to leave more
     bounds_seconds   an estimate of what making bounds takes, where it is long: likewise
@@ -380,6 +381,7 @@ class Toolbox(ABC):
     reduction_steps: int = 0
     hopeless_seconds: float = 0.0
     reduce_seconds: float = 0.0
+    reduce_share: float = 0.3
     start_share: float = 1.0
     baseline_seconds: Mapping[str, float] = MappingProxyType({})
     baseline_costs: Mapping[str, float] = MappingProxyType({})

@@ -27,6 +27,8 @@ from app.api import solve as calls  # noqa: E402
 SECONDS, SIZES = (3.0,), (2000, 50_000, 300_000)
 NODE_WEIGHTED = ("mvc", "mis", "mds", "fvs", "dfvs", "dismantle", "clique")
 EDGE_WEIGHTED = ("maxcut", "communities", "steiner", "coloring", "partition")
+ARCS = ("dfvs", "influence", "ordering")  # of which edges are turned at random
+ONE_WAY = (*ARCS, "qubo", "ising")
 ONLY_SMALL = {"cvrp": 20_000}  # customers
 OTHERS = ("set_cover", "hitting_set", "coverage", "influence", "qubo", "ising", "tsp", "cvrp")
 KEYS = {"dismantle": "problem.component", "steiner": "problem.terminals", "coverage": "problem.budget"}
@@ -73,7 +75,7 @@ def drawn(problem: str, n: int, like: str = "") -> Drawn:
         held = held + sp.identity(n, format="csr")
         return (held > 0).astype(float).tocsr(), {}, settings
     edges = hub_edges(draws, n) if like == "hubs" else random_edges(draws, n)
-    if problem in ("dfvs", "influence"):
+    if problem in ARCS:
         turned = draws.random(len(edges)) < 0.5
         edges[turned] = edges[turned][:, ::-1]
     weighted = problem in EDGE_WEIGHTED
@@ -84,7 +86,7 @@ def drawn(problem: str, n: int, like: str = "") -> Drawn:
         settings["memory.whole_graph_mb"] = PER_EDGE * len(edges) / 4e6
     graph = sp.csr_matrix((length.astype(float), edges.T), shape=(n, n))
     weights = {"node_weights": draws.integers(1, 100, n)} if problem in NODE_WEIGHTED else {}
-    return graph if problem in ("dfvs", "influence", "qubo", "ising") else graph + graph.T, weights, settings
+    return graph if problem in ONE_WAY else graph + graph.T, weights, settings
 
 
 def taken(named: str, n: int, seconds: float) -> tuple[float, float, float]:

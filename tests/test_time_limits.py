@@ -18,10 +18,12 @@ from app.bounds.dfvs.feasible import cycle_left
 from app.case.config import Case
 from app.graphs.digraph import from_arcs
 from app.graphs.graph import from_edges
+from app.graphs.joined import components
 from app.graphs.sized import sized_of
 from app.graphs.steiner import steiner_of
 from app.reductions.steiner.reducer import SteinerReducer, Untouched
 from app.reductions.steiner.verify import verify_log
+from app.search.coloring import tools as coloring_tools
 from app.search.communities import baselines as communities
 from app.search.cover import start as cover_start
 from app.search.cover.tools import CoverTools
@@ -30,6 +32,7 @@ from app.search.dismantle import tools as dismantle
 from app.search.dismantle.course import by_degree
 from app.search.influence import rounds
 from app.search.steiner import prized
+from app.search.steiner import tools as steiner_tools
 from app.search.tour import tools as tour_tools
 from app.solver import learned, pipeline, sampled
 from app.solver.pipeline import Pipeline
@@ -472,6 +475,27 @@ def test_tools_that_would_take_too_long_are_not_made_ready_and_a_replay_has_none
     assert found[0]["greedy"] == found[1]["greedy"]
     free = solve(graph, problem, settings=BRIEF, comm=MPI.COMM_WORLD, **more)
     assert free.digest == whole.digest  # no limit, no estimate counts
+
+
+@pytest.mark.parametrize("problem", ["steiner", "coloring"])
+def test_a_quick_start_is_told_and_replayed(monkeypatch, problem):
+    graph, settings = nx.gnm_random_graph(60, 500, seed=5), BRIEF | {"problem.terminals": 9}
+    settings = settings if problem == "steiner" else BRIEF
+    found = entries(monkeypatch)
+    with monkeypatch.context() as slow:
+        slow.setattr(steiner_tools, "GROWN_SHARE", 0.0)
+        slow.setattr(coloring_tools, "START_SHARE", 0.0)
+        brief = solve(graph, problem, search_seconds=3.0, settings=settings, comm=MPI.COMM_WORLD)
+    replay = found[0]["replay"]
+    assert "search.start_looks=1" in replay
+    again = solve(graph, problem, settings=replayed(replay, settings), comm=MPI.COMM_WORLD)
+    assert again.digest == brief.digest and found[0]["greedy"] == found[1]["greedy"]
+
+
+def test_components_are_numbered_by_their_lowest_nodes():
+    graph = from_edges(9, np.array([1, 5, 6, 7, 2]), np.array([3, 6, 7, 8, 4]))
+    for large in (1, 100):
+        assert components(graph.indptr, graph.indices, large).tolist() == [0, 1, 2, 1, 2, 3, 3, 3, 3]
 
 
 def test_an_order_goes_by_degrees_where_there_is_no_time_for_more(monkeypatch):

@@ -92,6 +92,8 @@ def node_of_cycle(graph: Graph, chosen_all: np.ndarray) -> int | None:
     rows, columns = rows[inner], graph.indices[inner]
     matrix = narrow(sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(graph.n, graph.n)))
     tree = minimum_spanning_tree(matrix).tocoo()
+    if 2 * tree.nnz == len(rows):  # both directions of each edge are the forest's
+        return None
     keys = np.concatenate([tree.row * np.int64(graph.n) + tree.col, tree.col * np.int64(graph.n) + tree.row])
     closing = ~np.isin(rows * np.int64(graph.n) + columns, keys)
     return int(rows[closing.argmax()]) if closing.any() else None

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from app.errors import GraphError
 from app.graphs.fixed_point import LARGEST, whole_numbers
 from app.graphs.graph import Graph
+from app.graphs.joined import components
 from app.graphs.orders import places_of
 
 LENGTH, BANDWIDTH, CUTWIDTH, SEPARATION, PROFILE = KINDS = (
@@ -101,12 +101,7 @@ class Arrangement:
 
     def parts(self) -> np.ndarray:
         """[n] int64, the component of each node, numbered by their lowest nodes."""
-        if not self.n:
-            return np.zeros(0, dtype=np.int64)
-        count, label = connected_components(self.matrix(), directed=False)
-        first = np.empty(count, dtype=np.int64)
-        first[label[::-1]] = np.arange(self.n)[::-1]  # of values that go to one place the last one stays
-        return np.argsort(np.argsort(first))[label]
+        return components(self.indptr, self.indices)
 
     def matrix(self) -> sparse.csr_array:
         """[n, n], where the entries are."""

@@ -84,10 +84,9 @@ def from_arcs(n: int, tails: np.ndarray, heads: np.ndarray) -> tuple[Digraph, np
     tails = keys // max(n, 1)
     heads = keys - tails * n
     tails, heads = tails[tails != heads], heads[tails != heads]
-    back = np.argsort(heads, kind="stable")  # tails ascend
-    return Digraph(
-        n, starts(tails, n), heads.astype(np.int32), starts(heads[back], n), tails[back].astype(np.int32)
-    ), loops  # fmt: skip
+    ptr, heads, ones = starts(tails, n), heads.astype(np.int32), np.ones(len(heads), dtype=np.int8)
+    back = sp.csr_array((ones, heads, ptr), shape=(n, n)).tocsc()  # its columns have their rows ascending
+    return Digraph(n, ptr, heads, back.indptr.astype(np.int64), back.indices.astype(np.int32)), loops
 
 
 def digraph_of(graph: Graph) -> tuple[Digraph, np.ndarray]:

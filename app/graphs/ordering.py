@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 
 from app.errors import GraphError
 from app.graphs.fixed_point import integer_weights
@@ -62,11 +63,11 @@ class NetArcs:
         """ptr [n+1] int64, near [2m] int32, pull [2m] int64: the other end of each arc of a node, and what it
         gains to have that before it: the weight of an arc from there, minus that of one to there.
         """
-        rows = np.concatenate([self.tails, self.heads])
-        near = np.concatenate([self.heads, self.tails])
-        pull = np.concatenate([-self.weights, self.weights])
-        order = np.argsort(rows * self.n + near, kind="stable")
-        return starts(rows, self.n), near[order].astype(np.int32), pull[order]
+        given = self.weights, self.heads, starts(self.tails, self.n)
+        out = sp.csr_array(given, shape=(self.n, self.n))
+        both = out.T.tocsr() - out  # no entry is in both, and none is 0
+        kinds = np.int64, np.int32, np.int64
+        return tuple(map(np.ascontiguousarray, (both.indptr, both.indices, both.data), kinds))
 
     @property
     def ends(self) -> np.ndarray:
@@ -131,18 +132,25 @@ def net_of(n: int, tails: np.ndarray, heads: np.ndarray, weights: np.ndarray) ->
     weights   int64, of any sign
     """
     low, high = np.minimum(tails, heads), np.maximum(tails, heads)
-    keys, pair = np.unique(low * n + high, return_inverse=True)
-    pair = pair.reshape(-1)
-    ahead = tails < heads
-    # Sums of float64 are exact: all weights together are below 2^53 (app/graphs/fixed_point.py).
-    there, back = (
-        np.bincount(pair[some], weights[some], len(keys)).astype(np.int64) for some in (ahead, ~ahead)
-    )
-    low, high, net = keys // max(n, 1), keys % max(n, 1), there - back
+    keys, ahead = low * n + high, tails < heads
+    if (np.diff(np.sort(keys)) > 0).all():  # one arc of each pair, which needs no sums
+        there, back = np.where(ahead, weights, 0), np.where(ahead, 0, weights)
+    else:
+        keys, pair = np.unique(keys, return_inverse=True)
+        pair = pair.reshape(-1)
+        # Sums of float64 are exact: all weights together are below 2^53 (app/graphs/fixed_point.py).
+        there, back = (
+            np.bincount(pair[some], weights[some], len(keys)).astype(np.int64) for some in (ahead, ~ahead)
+        )
+        low, high = keys // max(n, 1), keys % max(n, 1)
+    net = there - back
     from_, to = np.where(net > 0, low, high)[net != 0], np.where(net > 0, high, low)[net != 0]
     net = np.abs(net[net != 0])
-    order = np.argsort(from_ * n + to)
-    return NetArcs(n, from_[order], to[order], net[order]), int(np.minimum(there, back).sum())
+    keys = from_ * n + to
+    if not (np.diff(keys) > 0).all():
+        order = np.argsort(keys)
+        from_, to, net = from_[order], to[order], net[order]
+    return NetArcs(n, from_, to, net), int(np.minimum(there, back).sum())
 
 
 # ---- orders ------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from app.errors import GraphError
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
+from app.graphs.joined import components
 from app.graphs.lists import ranges, starts
 
 OUTSIDE = -1  # the parent of what is not in a tree
@@ -50,10 +51,20 @@ class SteinerCore(NamedTuple):
         return int(self.parts().max(initial=0)) == 0
 
     def parts(self) -> np.ndarray:
-        """[n] int32, the component of each node."""
+        """[n] int64, the component of each node."""
+        return components(self.indptr, self.indices)
+
+    def towards(self, node: int) -> np.ndarray:
+        """[n] int32, the next node on a way of fewest edges to a node, which is its own; OUTSIDE where there
+        is no way. Of all such ways those that a search in breadth finds first, rows in their order.
+        """
+        # Rows hold both directions of each edge, so that those of a directed graph are the same.
         ones = np.ones(len(self.indices), dtype=np.int8)
         matrix = sp.csr_array((ones, self.indices, self.indptr), shape=(self.n, self.n))
-        return connected_components(matrix, directed=False)[1]
+        near = breadth_first_order(matrix, node, directed=True)[1]
+        near[near < 0] = OUTSIDE
+        near[node] = node
+        return near
 
     def lengths_of(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """[k] int64, the lengths of edges u[i]-v[i]; -1 where there is none."""
@@ -151,6 +162,13 @@ class Asked(NamedTuple):
 
 def steiner_of(graph: Graph, terminals: np.ndarray) -> Asked:
     """What a caller asks of a whole graph; terminals [k] rows. Raises GraphError."""
+    return rooted(graph, terminals)[0]
+
+
+def rooted(graph: Graph, terminals: np.ndarray) -> tuple[Asked, np.ndarray]:
+    """What `steiner_of` says, and the ways to the first terminal (SteinerCore.towards), by which it is seen
+    that terminals hang together.
+    """
     weights, unit = integer_weights(graph)
     refuse_lengths(graph, weights)
     terminals = np.unique(np.asarray(terminals, dtype=np.int64))
@@ -159,8 +177,7 @@ def steiner_of(graph: Graph, terminals: np.ndarray) -> Asked:
     step = int(np.gcd.reduce(weights)) if len(weights) else 1
     indptr, indices = np.asarray(graph.indptr, np.int64), np.asarray(graph.indices, np.int32)
     core = SteinerCore(*map(np.ascontiguousarray, (indptr, indices, weights // step, terminals)))
-    refuse_apart(graph, core)
-    return Asked(core, unit * step)
+    return Asked(core, unit * step), refuse_apart(graph, core)
 
 
 def refuse_lengths(graph: Graph, weights: np.ndarray, largest: float = 0.0) -> None:
@@ -180,11 +197,16 @@ def refuse_lengths(graph: Graph, weights: np.ndarray, largest: float = 0.0) -> N
         raise GraphError(f"{graph.name}: edge {pair} has the length {length:g}; {right}")
 
 
-def refuse_apart(graph: Graph, core: SteinerCore) -> None:
-    """Refuse terminals that no path joins. Raises GraphError."""
-    part = core.parts()[core.terminals]
-    apart = np.flatnonzero(part != part[:1])
+def refuse_apart(graph: Graph, core: SteinerCore) -> np.ndarray:
+    """Refuse terminals that no path joins; returns the ways to the first one, [n] int32, of no terminal
+    none. Raises GraphError.
+    """
+    if not len(core.terminals):
+        return np.full(core.n, OUTSIDE, dtype=np.int32)
+    near = core.towards(int(core.terminals[0]))
+    apart = np.flatnonzero(near[core.terminals] == OUTSIDE)
     if len(apart):
         first, other = (graph.called(int(node)) for node in core.terminals[[0, apart[0]]])
         right = "terminals in one component would be right"
         raise GraphError(f"{graph.name}: no path joins the terminals {first} and {other}; {right}")
+    return near

@@ -34,7 +34,6 @@ from app.solver.rounds import Rounds
 from app.toolbox import EXACT, LARGE, Toolbox
 
 HOPELESS_SHARE = 0.02  # of a time limit: reductions that would take longer and promise nothing are left out
-REDUCE_SHARE = 0.3  # of a time limit: as are those that would take longer whatever they promise
 GIVE_UP_SHARE = 0.3  # of a time limit: those that can be cut short are, once they have taken longer
 
 
@@ -83,6 +82,7 @@ class Pipeline:
         self.group, self.log, self.case, self.net, self.params = group, log, case, net, params
         self.keeper = keeper
         self.known: np.ndarray | None = None  # the best core solution before the search
+        self.whole: np.ndarray | None = None  # what it stands for
         self.used = 0.0  # s of the last answer, with those of earlier parts of the run
 
     def answer(
@@ -97,7 +97,7 @@ class Pipeline:
         Ranks   all call; Stopped has the Answer so far, where there is one
         """
         progress = Progress(self.log, name, toolbox.sense == "minimise", toolbox.unit, spent)
-        self.known = None
+        self.known = self.whole = None
         try:
             return self._answer(toolbox, progress, given, kept)
         except Stopped as stopped:
@@ -109,9 +109,13 @@ class Pipeline:
         """What an entry has beside the usual: nothing, where values and bounds are exact."""
         return {}
 
+    def _lifted(self, toolbox: Toolbox, core: np.ndarray) -> np.ndarray:
+        """The solution that a core solution stands for, which is known of the one before the search."""
+        return toolbox.lift(core) if self.whole is None or core is not self.known else self.whole
+
     def _so_far(self, toolbox: Toolbox, progress: Progress, core: np.ndarray) -> Answer:
         """The answer that a core solution is, where the solve ends here."""
-        solution = toolbox.lift(core)
+        solution = self._lifted(toolbox, core)
         return Answer(
             solution, toolbox.value(solution), progress.bound, progress.method, None, None,
             progress.evaluations, 0, progress.source, False, progress.integral(), progress.elapsed(),
@@ -149,7 +153,7 @@ class Pipeline:
         self._check_replicas(f"{name}: before the search", toolbox.core, best)
         outcome, verified, certificate = self._search(toolbox, progress, budget, best)
         core = best if outcome.solution is None else outcome.solution
-        solution = toolbox.lift(core)
+        solution = self._lifted(toolbox, core)
         self._check_replicas(f"{name}: after the search", toolbox.core, solution)
         value = toolbox.value(solution)
         if value != progress.best:
@@ -168,7 +172,8 @@ class Pipeline:
         """Whether a time limit has room for what reductions promise, by rank 0's clock. Ranks: all call."""
         left = budget.left()
         late = (
-            toolbox.hopeless_seconds > HOPELESS_SHARE * left or toolbox.reduce_seconds > REDUCE_SHARE * left
+            toolbox.hopeless_seconds > HOPELESS_SHARE * left
+            or toolbox.reduce_seconds > toolbox.reduce_share * left
         )
         return not self.group.broadcast(np.array([late], dtype=np.int64))[0]
 
@@ -209,9 +214,11 @@ class Pipeline:
 
         def consider(source: str, core: np.ndarray) -> None:
             nonlocal best
-            values[source] = toolbox.value(toolbox.lift(core))
+            whole = toolbox.lift(core)
+            values[source] = toolbox.value(whole)
             if progress.found(values[source], source, 0):
                 best = self.known = core
+                self.whole = whole
 
         consider("greedy" if toolbox.core.n else "reductions", start)
         if given is not None:

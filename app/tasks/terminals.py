@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from app.case.config import Case
 from app.errors import CaseError, GraphError
 from app.graphs.graph import Graph
 from app.graphs.ids import NodeIndex, one_id
+from app.graphs.joined import components
 from app.partition.load import Loaded
 from app.rng import stream
 from app.search.solution_text import read_nodes
@@ -90,8 +89,6 @@ def drawn_terminals(whole: Graph, count: int, seed: int) -> np.ndarray:
     """[count] int64, ascending: nodes of the largest component, of equal ones the first; all where it has
     fewer.
     """
-    ones = np.ones(len(whole.indices), dtype=np.int8)
-    matrix = sp.csr_array((ones, whole.indices, whole.indptr), shape=(whole.n, whole.n))
-    part = connected_components(matrix, directed=False)[1]
+    part = components(whole.indptr, whole.indices)
     nodes = np.flatnonzero(part == np.bincount(part, minlength=1).argmax())
     return np.sort(stream(seed, "terminals").permutation(nodes)[:count]).astype(np.int64)

@@ -60,10 +60,15 @@ def tree_of(
     return tree
 
 
-def lists_of(graph: Graph, order: np.ndarray, compiled: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """Bags without their own nodes: offsets [n+1] int64 and nodes int32, each in the order of elimination."""
+def lists_of(
+    graph: Graph, order: np.ndarray, compiled: bool = True, tree: Tree | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bags without their own nodes: offsets [n+1] int64 and nodes int32, each in the order of elimination.
+
+    tree   that of the order, its bags without weights, where it is known
+    """
     order = np.ascontiguousarray(order, dtype=np.int32)
-    parent, bag = tree_of(graph, order, None, compiled)
+    parent, bag = tree_of(graph, order, None, compiled) if tree is None else tree
     ptr = np.concatenate([[0], np.cumsum(bag - 1)]).astype(np.int64)
     if not (compiled and LISTS):
         return ptr, plain.lists_of(graph, order)

@@ -251,15 +251,16 @@ class Untouched:
 
     steps = 0
 
-    def __init__(self, core: SteinerCore) -> None:
-        self.core, self.log = core, []
+    def __init__(self, core: SteinerCore, near: np.ndarray | None = None) -> None:
+        """near   the ways to the first terminal (SteinerCore.towards), where they are known"""
+        self.core, self.log, self._near = core, [], near
 
     def kernel(self) -> Kernel:
         """The part that paths join to the terminals, as SteinerReducer.kernel; nothing of one terminal."""
         core, kept = self.core, np.zeros(self.core.n, dtype=bool)
         if len(core.terminals) > 1:
-            part = core.parts()
-            kept = part == part[core.terminals[0]]
+            near = core.towards(int(core.terminals[0])) if self._near is None else self._near
+            kept = near >= 0
         number = np.cumsum(kept) - 1
         entries = np.flatnonzero(np.repeat(kept, np.diff(core.indptr)))
         indptr = np.append(0, np.cumsum(np.diff(core.indptr)[kept]))

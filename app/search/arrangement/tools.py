@@ -19,7 +19,7 @@ from app.graphs.arrangement import (
 from app.graphs.fixed_point import vanished_words
 from app.graphs.orders import places_of, with_the_rest
 from app.graphs.weights import decimals_of
-from app.search.arrangement.baselines import LOOKING, RULES, SECONDS, better_way
+from app.search.arrangement.baselines import LOOKING, RULES, SECONDS, better_way, breadth_first
 from app.search.arrangement.search import ArrangementSearch
 from app.search.core_bounds import InnerBounds
 from app.search.order_tools import OrderTools
@@ -57,6 +57,7 @@ class ArrangementTools(OrderTools):
         self.label = self.asked.parts()
         self.leaves = np.zeros(0, dtype=np.int64)
         self._made: dict[str, np.ndarray] = {}  # plain orders that take long, of the start
+        self._valued: tuple[np.ndarray, int] | None = None  # the order that was valued last, and its value
         self._take(np.diff(self.asked.indptr) > 0)
 
     def _take(self, inside: np.ndarray) -> None:
@@ -147,7 +148,9 @@ class ArrangementTools(OrderTools):
 
     def value(self, solution: np.ndarray) -> int:
         """What an order is worth, in units."""
-        return self.asked.value(solution)
+        if self._valued is None or not np.array_equal(self._valued[0], solution):
+            self._valued = solution.copy(), self.asked.value(solution)
+        return self._valued[1]
 
     def measures(self, solution: np.ndarray) -> dict[str, float | int]:
         """What it is worth by each of the five."""
@@ -165,8 +168,11 @@ class ArrangementTools(OrderTools):
         """The best of the plain orders of the graph, as the core has them, as far as there is time.
 
         They are those that stand beside an answer, so none of them that was made in time is better than it.
+        Where the time is up before the first one it is the order by breadth.
         """
         inner, compiled = self.inner, self.instance.compiled
+        if self.look():
+            return self.restrict(breadth_first(self.asked, compiled))
         best = np.arange(inner.n)
         worth = inner.value(best)
         # Cuthill and McKee's order is made for bandwidths; of the others Sloan's is better, the first.

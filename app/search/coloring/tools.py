@@ -9,13 +9,16 @@ import numpy as np
 from app.bounds.coloring.bounds import ColoringBounds
 from app.bounds.coloring.witness import ColoringProof
 from app.graphs.graph import Graph
-from app.search.coloring.baselines import COLORING_BASELINES, dsatur, largest_first, scans
+from app.search.coloring.baselines import COLORING_BASELINES, by_degree, dsatur, largest_first, scans
 from app.search.coloring.kernel import ColoringKernel
 from app.search.coloring.search import ColoringSearch
 from app.search.coloring.walk import walk_bytes
 from app.search.core_bounds import InnerBounds
 from app.search.label_tools import LabelTools, in_order
 from app.toolbox import Baseline, Bounds, Instance, Search, rule_of
+
+REDUCE_SECONDS = 2e-7  # for each node and entry, about
+START_SHARE = 0.8  # of a time limit
 
 
 class ColoringTools(LabelTools):
@@ -28,6 +31,7 @@ class ColoringTools(LabelTools):
     words, sense, every = "coloring", "minimise", "every node has a colour, none is inside or outside"
     usual_steps = 200_000  # moves
     baseline_costs: ClassVar = {"dsatur": 2e-7, "smallest_last": 1e-7}
+    reduce_share = 1.0  # cliques that they find bound the colours, too
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
@@ -44,6 +48,11 @@ class ColoringTools(LabelTools):
     def reduction_steps(self) -> int:
         """Rules that were applied."""
         return self.kernel.rules
+
+    @property
+    def reduce_seconds(self) -> float:
+        """An estimate of what `reduce` takes at least: its cliques."""
+        return REDUCE_SECONDS * self._size
 
     def reduce(self, look: Callable[[], Any], most: int = 0) -> str:
         """Take off what needs no colour of its own."""
@@ -84,10 +93,20 @@ class ColoringTools(LabelTools):
         """The number of different colours."""
         return len(np.unique(solution))
 
+    @property
+    def unready(self) -> bool:
+        """Whether there is no time for DSATUR."""
+        size = self.core.n + len(self.core.indices)
+        return self.baseline_costs["dsatur"] * size > START_SHARE * self.instance.seconds
+
     # ---- tools ---------------------------------------------------------------------------------------------
 
     def start(self) -> np.ndarray:
-        """DSATUR or recursive largest first, whichever takes fewer colours."""
+        """DSATUR or recursive largest first, whichever takes fewer colours; by degree where both take longer
+        than a time limit.
+        """
+        if self.unready:
+            return by_degree(self.core, self.instance.compiled)[0]
         rules = (dsatur, largest_first) if scans(self.core) else (dsatur,)
         found = [rule(self.core, self.instance.compiled)[0] for rule in rules]
         return min(found, key=lambda colors: int(colors.max(initial=-1)))

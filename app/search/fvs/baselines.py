@@ -17,6 +17,7 @@ Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 GREEDY = function("lk_feedback_greedy", Long, *(Pointer,) * 7, returns=Long)
 NEEDED = function("lk_feedback_needed", Long, *(Pointer,) * 3, Long, *(Pointer,) * 4)
 PRICE = 1 << 30  # of the heaviest node
+MOST_WHOLE = 1 << 62  # of products in 64 bits
 LARGEST = 1 << 18  # nodes and entries up to which local ratios are followed
 
 
@@ -39,7 +40,10 @@ def core_hd_bare(core: Multigraph, compiled: bool = True) -> tuple[np.ndarray, s
 def greedy_order(core: Multigraph, compiled: bool = True) -> np.ndarray:
     """[k] int32, the nodes of that set in their order, before any goes back."""
     heaviest = int(core.weights.max(initial=1))
-    price = np.array([(w * PRICE // heaviest) or 1 for w in core.weights.tolist()], dtype=np.int64)
+    if heaviest <= MOST_WHOLE // PRICE:
+        price = np.maximum(core.weights * PRICE // heaviest, 1)
+    else:
+        price = np.array([(w * PRICE // heaviest) or 1 for w in core.weights.tolist()], dtype=np.int64)
     if not (compiled and GREEDY and core.n):
         return np.array(plain.greedy(core, price.tolist()), dtype=np.int32)
     order, scratch = np.empty(core.n, dtype=np.int32), np.empty(core.n, dtype=np.int32)

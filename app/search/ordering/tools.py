@@ -24,6 +24,7 @@ from app.search.ordering.baselines import (
     QUOTIENT_SECONDS,
     SECONDS,
     eades_lin_smyth,
+    net_weight,
 )
 from app.search.ordering.search import OrderingSearch
 from app.toolbox import Baseline, Bounds, Instance, Search
@@ -49,6 +50,7 @@ class OrderingTools(OrderTools):
         self.remark = vanished_words(self.graph.weights, self.unit)
         net = self.asked.net
         self.reducer: OrderingReducer | None = None
+        self._valued: tuple[np.ndarray, int] | None = None  # the order that was valued last, and its value
         self._take(net.part(net.ends), net.ends)
 
     def _take(self, inner: NetArcs, nodes: np.ndarray) -> None:
@@ -116,7 +118,9 @@ class OrderingTools(OrderTools):
 
     def value(self, solution: np.ndarray) -> int:
         """The weight of all arcs that lead backward."""
-        return self.asked.value(solution)
+        if self._valued is None or not np.array_equal(self._valued[0], solution):
+            self._valued = solution.copy(), self.asked.value(solution)
+        return self._valued[1]
 
     def split(self, solution: np.ndarray) -> dict[str, int]:
         """What is kept: the weight of all arcs that lead forward."""
@@ -125,7 +129,9 @@ class OrderingTools(OrderTools):
     # ---- tools ---------------------------------------------------------------------------------------------
 
     def start(self) -> np.ndarray:
-        """The greedy order of the core."""
+        """The greedy order of the core; by the weight of arcs where the time is up already."""
+        if self.look():
+            return net_weight(self.inner, self.instance.compiled)[0]
         return eades_lin_smyth(self.inner, self.instance.compiled)[0]
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:

@@ -28,6 +28,21 @@ def grown(core: SteinerCore, compiled: bool = True) -> np.ndarray:
     return canonical_tree(trees.parent)
 
 
+def fewest_edges(core: SteinerCore, compiled: bool = True) -> np.ndarray:
+    """[n] int64, the lightest tree on the nodes of ways of fewest edges from the terminals to the first one:
+    quick, and heavier than the others.
+    """
+    root = int(core.terminals[0])
+    near, chosen, front = core.towards(root), np.zeros(core.n, dtype=bool), core.terminals
+    while len(front):
+        chosen[front] = True
+        front = np.unique(near[front])
+        front = front[~chosen[front]]
+    trees = Trees(core, compiled)
+    trees.span(chosen, root)
+    return canonical_tree(trees.parent)
+
+
 def distance_network(core: SteinerCore, compiled: bool = True) -> tuple[np.ndarray, str]:
     """The shortest paths of a spanning tree of all distances between terminals, at most twice the shortest
     tree.

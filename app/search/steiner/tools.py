@@ -11,17 +11,18 @@ from app.bounds.steiner.bounds import SteinerBounds
 from app.bounds.steiner.witness import SteinerBound
 from app.errors import CaseError
 from app.graphs.graph import Graph
-from app.graphs.steiner import canonical_tree, steiner_of
+from app.graphs.steiner import canonical_tree, rooted
 from app.proofs.kinds import SteinerProof
 from app.reductions.steiner.reducer import SteinerReducer, Untouched
 from app.reductions.steiner.verify import verify_log
 from app.search.kernel_tools import KernelTools, ReducedBounds
-from app.search.steiner.baselines import STEINER_BASELINES, grown, joined
+from app.search.steiner.baselines import STEINER_BASELINES, fewest_edges, grown, joined
 from app.search.steiner.search import SteinerSearch
 from app.toolbox import Baseline, Bounds, Instance, Search
 
 STEPS = 10_000_000  # of a search, or so many for each entry:
 STEPS_PER_ENTRY = 100
+GROWN_SECONDS, GROWN_SHARE = 3e-7, 0.8  # of the start, for each node and entry, about; of a time limit
 SEARCH_SECONDS = 2e-7  # of making a search, for each node and entry of the core, about
 REDUCE_SECONDS = 2e-5  # for each node and entry, about
 
@@ -39,10 +40,11 @@ class SteinerTools(KernelTools):
         self._refuse_fixed(instance, problem)
         self.instance, self.problem, self.graph = instance, problem, instance.graph
         self.terminals = instance.terminals
-        self.asked, self.unit = steiner_of(self.graph, self.terminals)
+        (self.asked, self.unit), near = rooted(self.graph, self.terminals)
         self.weights = self.asked.lengths
-        if not self.asked.connected():
-            self.reducer = Untouched(self.asked)
+        self.unready = GROWN_SECONDS * self.entries > GROWN_SHARE * instance.seconds
+        if near.min(initial=0) < 0:
+            self.reducer = Untouched(self.asked, near)
             self.kernel = self.reducer.kernel()
 
     @staticmethod
@@ -111,7 +113,8 @@ class SteinerTools(KernelTools):
 
     @cached_property
     def _start(self) -> np.ndarray:
-        return grown(self.inner, self.instance.compiled) if self.inner.n else np.zeros(0, dtype=np.int64)
+        rule = fewest_edges if self.unready else grown
+        return rule(self.inner, self.instance.compiled) if self.inner.n else np.zeros(0, dtype=np.int64)
 
     @property
     def search_seconds(self) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.bounds.treewidth.feasible import Decomposition
-from app.bounds.treewidth.orders import lists_of, tree_of
+from app.bounds.treewidth.orders import Tree, lists_of, tree_of
 from app.errors import GraphError
 from app.graphs.graph import Graph
 from app.graphs.ids import plain_ids, whole_number
@@ -21,19 +21,24 @@ OF_BAGS = "s td "  # how files of tree decompositions begin
 MOST_ENTRIES = 1 << 23  # of bags, beyond which no decomposition is made
 
 
-def decomposition_of(graph: Graph, order: np.ndarray, compiled: bool = True) -> Decomposition | None:
+def decomposition_of(
+    graph: Graph, order: np.ndarray, compiled: bool = True, tree: Tree | None = None
+) -> Decomposition | None:
     """The bags of an order that are part of no other, and their tree; None where they would be too large.
 
     A bag without its node is that of a child where this has one node more: the child's then holds both.
+
+    tree   that of the order, its bags without weights, where it is known
     """
-    parent, size = tree_of(graph, order, None, compiled)
+    tree = tree_of(graph, order, None, compiled) if tree is None else tree
+    parent, size = tree
     if int(size.sum()) > MOST_ENTRIES:
         return None
     kept = _kept_by(order, parent, size)
     own = np.flatnonzero(kept == np.arange(graph.n))
     number = np.full(graph.n, -1, dtype=np.int64)
     number[own] = np.arange(len(own))
-    ptr, lists = lists_of(graph, order, compiled)
+    ptr, lists = lists_of(graph, order, compiled, tree)
     bag_ptr = np.concatenate([[0], np.cumsum(size[own])]).astype(np.int64)
     nodes = np.empty(int(bag_ptr[-1]), dtype=np.int64)
     nodes[bag_ptr[:-1]] = own

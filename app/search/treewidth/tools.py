@@ -10,9 +10,9 @@ import numpy as np
 from app.bounds.certificate import BadCertificate
 from app.bounds.treewidth.bounds import FillBounds, WidthBounds
 from app.bounds.treewidth.cycles import CycleProof
-from app.bounds.treewidth.feasible import fault_of
+from app.bounds.treewidth.feasible import Decomposition, fault_of
 from app.bounds.treewidth.minors import MinorProof
-from app.bounds.treewidth.orders import BY_DEGREE, BY_FILL, greedy, tree_of
+from app.bounds.treewidth.orders import BY_DEGREE, BY_FILL, Tree, greedy, tree_of
 from app.bounds.treewidth.quotients import least_degree
 from app.errors import CaseError
 from app.graphs.graph import Graph
@@ -56,7 +56,8 @@ class EliminationTools(OrderTools):
         refuse_small_weights(instance, self.weights, self.words)
         self.kernel = EliminationKernel(self.graph, self.weights, self.fill)
         self.reduced = False
-        self._valued: tuple[np.ndarray, int] | None = None  # the order that was valued last, and its value
+        self._valued: tuple[np.ndarray, int, Tree] | None = None  # the order valued last, its value, its tree
+        self._decomposed: tuple[np.ndarray, Decomposition | None] | None = None  # likewise
 
     # ---- core and instance ---------------------------------------------------------------------------------
 
@@ -127,11 +128,11 @@ class EliminationTools(OrderTools):
     def value(self, solution: np.ndarray) -> int:
         """The width, or the fill-in, of an order of the graph."""
         if self._valued is None or not np.array_equal(self._valued[0], solution):
-            self._valued = solution.copy(), self._value(solution)
+            tree = tree_of(self.graph, solution, self.weights, self.instance.compiled)
+            self._valued = solution.copy(), self._value(tree.bag), tree
         return self._valued[1]
 
-    def _value(self, solution: np.ndarray) -> int:
-        bag = tree_of(self.graph, solution, self.weights, self.instance.compiled).bag
+    def _value(self, bag: np.ndarray) -> int:
         if self.fill:
             return int((bag - 1).sum()) - self.graph.edges
         return self._width(int(bag.max(initial=0)))
@@ -140,7 +141,7 @@ class EliminationTools(OrderTools):
         """What is no order of the nodes, or what is wrong with its tree decomposition."""
         if (wrong := self.problem.violation(self.graph, solution)) is not None:
             return f"the {self.words} {wrong}"
-        made = decomposition_of(self.graph, solution, self.instance.compiled)
+        made = self._decomposition(solution)
         if made is None:
             return None
         if (wrong := fault_of(self.graph, made)) is not None:
@@ -149,9 +150,18 @@ class EliminationTools(OrderTools):
             return "the tree decomposition has another width than the order"
         return None
 
+    def _decomposition(self, solution: np.ndarray) -> Decomposition | None:
+        """That of an order, which is made once: what is checked is what is written."""
+        if self._decomposed is None or not np.array_equal(self._decomposed[0], solution):
+            self.value(solution)
+            tree = self._valued[2] if self.weights is None else None
+            made = decomposition_of(self.graph, solution, self.instance.compiled, tree)
+            self._decomposed = solution.copy(), made
+        return self._decomposed[1]
+
     def course(self, solution: np.ndarray, ids: np.ndarray) -> str:
         """The .td file; empty where bags are too large together."""
-        made = decomposition_of(self.graph, solution, self.instance.compiled)
+        made = self._decomposition(solution)
         return "" if made is None else text_of(made, self.graph.n, ids)
 
     def untrue(self, path: str, solution: np.ndarray) -> str | None:
