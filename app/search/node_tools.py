@@ -44,6 +44,15 @@ def refuse_small_weights(instance: Instance, weights: np.ndarray | None, words: 
         refuse_weights(weights, given, graph.name, words, graph.called)
 
 
+def fault_of_set(tools: Any, solution: np.ndarray) -> str | None:
+    """What a toolbox's problem finds wrong with a set of nodes, or a fixed one on the wrong side; or None."""
+    wrong = tools.problem.violation(tools.graph, solution)
+    if wrong is not None:
+        return f"the {tools.words} {wrong}"
+    lost = tools.instance.misplaced(solution)
+    return None if lost is None else f"node {tools.graph.called(lost[0])} is fixed {lost[1]}"
+
+
 class NodeTools(Toolbox):
     """Sets of nodes of one graph: value, feasibility, baselines and bounds as the problem declares them.
 
@@ -87,11 +96,7 @@ class NodeTools(Toolbox):
 
     def fault(self, solution: np.ndarray) -> str | None:
         """What the problem finds wrong, or a fixed node on the wrong side."""
-        wrong = self.problem.violation(self.graph, solution)
-        if wrong is not None:
-            return f"the {self.words} {wrong}"
-        lost = self.instance.misplaced(solution)
-        return None if lost is None else f"node {self.graph.called(lost[0])} is fixed {lost[1]}"
+        return fault_of_set(self, solution)
 
     # ---- tools ---------------------------------------------------------------------------------------------
 

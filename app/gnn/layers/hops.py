@@ -59,6 +59,10 @@ class Hops(GCN):
         """The gradient by H from D = c dZ; see Convolution.backward."""
         left, right = self._input_scale(engine), engine.scale_of(self._kind)
         dS = (self._in_turn if engine.traces else self._propagate)(engine, D, left, right)
+        return self._through(engine, H, dS)
+
+    def _through(self, engine: Engine, H: Rows | Features, dS: Rows) -> Rows | None:
+        """The gradients by W and, where H has one, by H, from that by S = H W, which is freed."""
         engine.gram(f"{self.name}.W", H, dS)
         dH = None
         if isinstance(H, Rows):
@@ -191,12 +195,7 @@ class GPRGNN(Hops):
             self._share(engine, D, k, T)
             engine.add_into(dS, T)
         engine.free(S0, T, D)
-        engine.gram(f"{self.name}.W", H, dS)
-        dH = None
-        if isinstance(H, Rows):
-            dH = engine.dense_through([(dS, engine.transposed(f"{self.name}.W"))], H)
-        engine.free(dS)
-        return dH
+        return self._through(engine, H, dS)
 
 
 class LightGCN(Hops):

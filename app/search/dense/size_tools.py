@@ -12,6 +12,7 @@ from app.errors import CaseError, FixedNodesError
 from app.search.dense.baselines import BASELINES
 from app.search.dense.swaps import SwapSearch
 from app.search.dense.tools import DenseTools
+from app.search.node_tools import fault_of_set
 from app.toolbox import Bounds, Instance, Search
 
 UNREAD = "weights of nodes are not read: so many nodes are chosen, whatever they weigh"
@@ -80,11 +81,8 @@ class SizeTools(DenseTools):
 
     def fault(self, solution: np.ndarray) -> str | None:
         """What is no mask, fixed on the wrong side, or of another number of nodes."""
-        wrong = self.problem.violation(self.graph, solution)
-        if wrong is not None:
-            return f"the {self.words} {wrong}"
-        if (lost := self.instance.misplaced(solution)) is not None:
-            return f"node {self.graph.called(lost[0])} is fixed {lost[1]}"
+        if (wrong := fault_of_set(self, solution)) is not None:
+            return wrong
         count = int(np.count_nonzero(solution))
         if count != self.count:
             return f"the {self.words} has {count} nodes; problem.size = {self.count} have to be chosen"

@@ -25,6 +25,7 @@ from app.graphs.graph import Graph, index_type
 from app.graphs.lists import entries_of
 from app.search.dense.baselines import BASELINES, Rule, densest_head, peeled
 from app.search.dense.search import DensestSearch
+from app.search.node_tools import fault_of_set
 from app.toolbox import Baseline, Bounds, Instance, Look, Search, Toolbox
 
 ENTRY_SECONDS = 3e-7  # of a round of peeling and a cut, for each entry, about
@@ -222,11 +223,8 @@ class AverageTools(DenseTools):
 
     def fault(self, solution: np.ndarray) -> str | None:
         """What is no mask, fixed on the wrong side, or empty."""
-        wrong = self.problem.violation(self.graph, solution)
-        if wrong is not None:
-            return f"the {self.words} {wrong}"
-        if (lost := self.instance.misplaced(solution)) is not None:
-            return f"node {self.graph.called(lost[0])} is fixed {lost[1]}"
+        if (wrong := fault_of_set(self, solution)) is not None:
+            return wrong
         if self.graph.n and not solution.any():
             return f"the {self.words} has no node"
         return None

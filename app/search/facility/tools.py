@@ -28,6 +28,7 @@ from app.graphs.graph import Graph
 from app.graphs.ids import plain_ids
 from app.search.facility.baselines import OF_RADII, OF_SUMS, farthest_first, greedy
 from app.search.facility.search import CenterSearch, FacilitySearch
+from app.search.node_tools import fault_of_set
 from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
 COLUMNS = ("node", "facility", "distance")
@@ -146,11 +147,8 @@ class FacilityTools(Toolbox):
 
     def fault(self, solution: np.ndarray) -> str | None:
         """What is no mask, fixed on the wrong side, too many, or leaves a customer without a path."""
-        wrong = self.problem.violation(self.graph, solution)
-        if wrong is not None:
-            return f"the {self.words} {wrong}"
-        if (lost := self.instance.misplaced(solution)) is not None:
-            return f"node {self.graph.called(lost[0])} is fixed {lost[1]}"
+        if (wrong := fault_of_set(self, solution)) is not None:
+            return wrong
         count = int(np.count_nonzero(solution))
         if self.kind != UNCAPACITATED and count > self.most:
             return f"the {self.words} has {count} nodes, more than problem.budget = {self.most}"

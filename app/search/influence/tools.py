@@ -24,6 +24,7 @@ from app.search.influence.baselines import INFLUENCE_BASELINES
 from app.search.influence.collection import CollectionTools
 from app.search.influence.rounds import Alone, Rounds, SampledBounds
 from app.search.influence.sampling import Sampler
+from app.search.node_tools import fault_of_set
 from app.toolbox import Baseline, Bounds, Instance, Toolbox
 
 SETS, JUDGES, WORLDS = "influence sets", "influence judges", "influence worlds"  # purposes of draws
@@ -148,11 +149,8 @@ class InfluenceTools(Toolbox):
 
     def fault(self, solution: np.ndarray) -> str | None:
         """What is no mask, what is fixed on the wrong side, or costs above the budget."""
-        wrong = self.problem.violation(self.graph, solution)
-        if wrong is not None:
-            return f"the {self.words} {wrong}"
-        if (lost := self.instance.misplaced(solution)) is not None:
-            return f"node {self.graph.called(lost[0])} is fixed {lost[1]}"
+        if (wrong := fault_of_set(self, solution)) is not None:
+            return wrong
         cost = sum(self.costs[np.flatnonzero(solution)].tolist())
         return above_budget(self.words, cost, self.budget, self.scale)
 
