@@ -110,10 +110,10 @@ class Instance:
     size: int = 10
     pairing: Any = None
 
-    def refuse_sides(self, why: str) -> None:
+    def refuse_sides(self, problem: Any, why: str) -> None:
         """Raises CaseError where a user wants nodes in solutions or not; why none can be asked for."""
         if len(self.inside) or len(self.outside):
-            raise CaseError(f"{why}; leave search.inside and search.outside out")
+            raise CaseError(f"{problem.name}: {why}; leave search.inside and search.outside out")
 
     def misplaced(self, solution: np.ndarray) -> tuple[int, str] | None:
         """The first fixed node that a set [n] bool has on the wrong side, and where it is fixed; or None."""

@@ -782,7 +782,7 @@ def cases(draw):
     data["study"]["catalogue"] = draw(st.sampled_from(["", "/\u20ac/graphs.toml"]))
     data["search"] |= {"start": draw(st.sampled_from(["learned", "greedy"])), "inside": "", "outside": ""}
     if data["search"]["solver"] == "policy":  # which has no search
-        data["search"] |= {key: getattr(SearchCase(), key) for key in OF_SEARCHES}
+        data["search"] |= {key: getattr(SearchCase(), key) for key in (*OF_SEARCHES, "start")}
     data["agent"] |= {"epsilon_end": 0.0, "warmup": 0}
     if data["gnn"]["first_product"] == "cached":
         data["gnn"]["input_dropout"] = 0.0

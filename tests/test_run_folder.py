@@ -78,7 +78,7 @@ def test_limits_that_change_answers_define_a_run(tmp_path):
     [
         (["search.solver=policy", "search.start=README.md"], "search.start (command line): the policy"),
         (["search.solver=policy", "search.start=greedy"], "search.start (command line): the policy"),
-        (["search.solver=policy", "search.steps=5"], "search.steps (command line): the policy alone"),
+        (["search.solver=policy", "search.starts=3"], "search.starts (command line): the policy alone"),
         (["search.solver=policy", "search.peels=2"], "search.peels (command line): the policy alone"),
         (["search.starts=1000000000"], "must be from 0 to 65536"),
         (["parallel.data=1000000000"], "must be from 1 to 65536"),

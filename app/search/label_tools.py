@@ -25,7 +25,7 @@ class LabelTools(Toolbox):
     bounds_follow = True
 
     def __init__(self, instance: Instance, problem: Any) -> None:
-        instance.refuse_sides(f"{problem.name}: {self.every}")
+        instance.refuse_sides(problem, self.every)
         self.instance, self.problem, self.graph = instance, problem, instance.graph
 
     def as_solution(self, numbers: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ class OrderTools(Toolbox):
     nodes: np.ndarray
 
     def __init__(self, instance: Instance, problem: Any) -> None:
-        instance.refuse_sides(f"{problem.name}: {self.every}")
+        instance.refuse_sides(problem, self.every)
         self.instance, self.problem, self.graph = instance, problem, instance.graph
         self.words = problem.solution
 

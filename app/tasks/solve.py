@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import structs
 
 from app.case.config import Case
+from app.case.search import SearchCase
 from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper, PieceKeeper
 from app.checkpoint.store import State
 from app.comm.grid import Grid
@@ -77,6 +78,8 @@ def run_solve(context: Context) -> dict[str, Any]:
     context.log.info("policy: %s%s", policy.source, weights)
     if unread := unread_tables(context.case):
         context.log.info("not read, as policy.weights names weights: %s", ", ".join(unread))
+    if (search := context.case.search).solver == "policy" and search.steps != SearchCase().steps:
+        context.log.info('not read, as search.solver = "policy" makes no search: search.steps')
     if count == 1:
         context = replace(context, case=with_searches(context.case))
     grid = context.solving_grid(count)

@@ -11,8 +11,9 @@ from app.case.rules.mistake import Mistake, changed
 from app.text import show
 
 # Keys of [search] that are of reductions, starts and local searches, which the policy alone has none of.
+# Steps, a budget that every solve may have, are told in the log instead.
 OF_SEARCHES = (
-    "steps", "starts", "sweeps", "reductions", "reduction_steps", "start_looks", "row_rounds",
+    "starts", "sweeps", "reductions", "reduction_steps", "start_looks", "row_rounds",
     "row_evaluations", "row_fraction", "row_sweeps", "row_exchanges", "row_regions", "peel_fraction", "peels",
     "moves_at_once",
 )  # fmt: skip
