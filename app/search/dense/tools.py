@@ -1,6 +1,7 @@
 """The toolboxes of dense subgraphs: what both kinds share, and the densest subgraph."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -114,9 +115,9 @@ class DenseTools(Toolbox):
         solution[self.names[self._of_order(rule(self.asked, self.instance.compiled))]] = True
         return solution, label
 
+    @abstractmethod
     def _of_order(self, order: np.ndarray) -> np.ndarray:
         """[a] bool, what the kind takes of an order of the nodes of `asked`."""
-        raise NotImplementedError
 
 
 class AverageTools(DenseTools):
