@@ -5,13 +5,15 @@ Source   searches from single nodes, each undone unless it ends better: Sanders 
 """
 
 import ctypes
+from typing import Any
 
 import numpy as np
 
 from app.blocks import plain as plain
 from app.graphs.balance import Balance
 from app.graphs.contracted import WeightedRows, numbered
-from app.native.library import address, function, give_arrays, numbers_in
+from app.native.library import address, function, give_arrays
+from app.native.state import KernelState
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 ROWS = ("indptr", "indices", "weights", "size")
@@ -91,7 +93,7 @@ def grown(balance: Balance, order: np.ndarray, compiled: bool = True) -> np.ndar
     return block
 
 
-class Blocks:
+class Blocks(KernelState):
     """Blocks of nodes, and a round of searches.
 
     rows, parts, limit   as Balance has them
@@ -103,6 +105,8 @@ class Blocks:
     order [n] int32 has `seeds` nodes, `next` of which were begun from; moved [n] uint8 since the round began;
     gain, joined, met: of the kernel alone
     """
+
+    numbers = NUMBERS
 
     def __init__(self, balance: Balance, block: np.ndarray, compiled: bool = True) -> None:
         self.rows, self.parts, self.limit = balance.rows, balance.parts, balance.limits
@@ -119,9 +123,8 @@ class Blocks:
             self.gain = np.full(n, NONE, dtype=np.int64)
             self.joined, self.met = np.zeros(self.parts, np.int64), np.zeros(self.parts, np.int32)
             self.place = np.full(n, -1, dtype=np.int32)
-            self._struct = _Blocks(n, self.parts, self.slack, self.hub)
-            give_arrays(self.rows, self._struct, ROWS)
-            give_arrays(self, self._struct, ARRAYS)
+            self._hold(_Blocks(n, self.parts, self.slack, self.hub), ARRAYS)
+            give_arrays(self.rows, self._record, ROWS)
 
     def meeting(self) -> np.ndarray:
         """[k] nodes next to another block, ascending."""
@@ -165,13 +168,7 @@ class Blocks:
 
     def run(self, looks: int) -> int:
         """Look at so many nodes, or some more; fewer where the round ends. Returns how many."""
-        if not self.compiled:
-            return plain.refine(self, looks)
-        with numbers_in(self, self._struct, NUMBERS):
-            made = REFINE(self._struct, looks)
-        if made < 0:
-            raise MemoryError("blocks of nodes")
-        return made
+        return self._call(REFINE, looks) if self.compiled else plain.refine(self, looks)
 
     def begin_sweeps(self) -> None:
         """No node is locked, and none is known to be without neighbours in other blocks."""
@@ -187,8 +184,7 @@ class Blocks:
         """
         if not self.compiled:
             return plain.stir(self, quarters)
-        with numbers_in(self, self._struct, NUMBERS):
-            return STIR(self._struct, quarters, *map(address, self._sweep))
+        return self._call(STIR, quarters, *map(address, self._sweep))
 
     def put(self, block: np.ndarray, over: int, cut: int) -> None:
         """Other blocks [n], of which it is known by how much they are too heavy, and what they cut."""
@@ -208,7 +204,7 @@ class Blocks:
         self.changed = np.zeros(self.parts, dtype=np.uint8)
         self.pairs, self.next_pair = len(pair), 0
         if self.compiled:
-            give_arrays(self, self._struct, PAIRS)
+            give_arrays(self, self._record, PAIRS)
 
     @property
     def flowing(self) -> bool:
@@ -219,10 +215,11 @@ class Blocks:
         """Smallest cuts between the next blocks, which are taken where they are not worse; until so many
         nodes, or some more, have been in corridors. Returns how many were.
         """
-        if not self.compiled:
-            return plain.flows(self, looks)
-        with numbers_in(self, self._struct, NUMBERS):
-            made = FLOWS(self._struct, looks)
+        return self._call(FLOWS, looks) if self.compiled else plain.flows(self, looks)
+
+    def _call(self, kernel: Any, *arguments: int) -> int:
+        """Run a kernel on the state. Raises MemoryError."""
+        made = super()._call(kernel, *arguments)
         if made < 0:
             raise MemoryError("blocks of nodes")
         return made

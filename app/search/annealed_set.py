@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from app.native.library import give_arrays, numbers_in
+from app.native.state import KernelState
 from app.search.annealing import set_course
 from app.toolbox import Search
 
@@ -21,7 +21,7 @@ def struct_of(arrays: tuple[str, ...], numbers: tuple[str, ...]) -> type[ctypes.
     return type("State", (ctypes.Structure,), {"_fields_": fields})
 
 
-class AnnealedSet(Search):
+class AnnealedSet(KernelState, Search):
     """A search for a set of least weight; a function of core, start, seed, what it hears, and steps made.
 
     record           the struct that kernels are given; `arrays`, `numbers`, `constants` its fields, which are
@@ -39,7 +39,6 @@ class AnnealedSet(Search):
     hears = True
     record: ClassVar[Any]
     arrays: ClassVar[tuple[str, ...]]
-    numbers: ClassVar[tuple[str, ...]]
     constants: ClassVar[tuple[str, ...]]
     kernels: ClassVar[tuple[Any, Any]]
     twin: ClassVar[Any]
@@ -65,19 +64,11 @@ class AnnealedSet(Search):
         weights   [n] int64 of the nodes     least   no set weighs less
         """
         self._weights, self._least = weights, least
-        self._record = self.record(self.n)
-        for name in self.constants:
-            setattr(self._record, name, getattr(self, name))
-        give_arrays(self, self._record, self.arrays)
+        self._hold(self.record(self.n), self.arrays, self.constants)
         if self.compiled:
             self._call(self.kernels[1])
         else:
             self.twin.go_back(self)
-
-    def _call(self, kernel: Any, *arguments: int) -> None:
-        """Run a kernel on the state."""
-        with numbers_in(self, self._record, (*self.numbers, "random")):
-            kernel(self._record, *arguments)
 
     @property
     def done(self) -> bool:

@@ -15,7 +15,8 @@ from app.bounds.cycles.shortest import LEAST, LONG, ShortestCycles
 from app.bounds.ordering.program import Cycle
 from app.graphs.lists import starts
 from app.graphs.ordering import NetArcs
-from app.native.library import function, give_arrays, numbers_in
+from app.native.library import function
+from app.native.state import KernelState
 
 REACHES = 3, 5  # arcs of cycles that are packed first
 # Nodes that the search for one cycle of a packing looks at, about; how many times more next; such of a step.
@@ -111,12 +112,14 @@ def packed(net: NetArcs, compiled: bool = True) -> Iterator[list[tuple[Cycle, in
     yield found
 
 
-class Packing:
+class Packing(KernelState):
     """Cycles that use up weights, by the compiled kernel or plainly, with the same results.
 
     at     the node, by its turn, that is asked next
     rest   [m] int64, what is left of the weights
     """
+
+    numbers = NUMBERS
 
     def __init__(self, net: NetArcs, compiled: bool) -> None:
         n, back = net.n, np.argsort(net.heads, kind="stable")
@@ -132,8 +135,7 @@ class Packing:
         self.nodes = np.zeros(self.room, dtype=np.int32)
         self.ends, self.values = (np.zeros(self.room, dtype=np.int64) for _ in range(2))
         self.at = self.stamp = self.cycles = self.used = 0
-        self._packing = _Packing(n)
-        give_arrays(self, self._packing, (*GIVEN, *ARRAYS))
+        self._hold(_Packing(n), (*GIVEN, *ARRAYS))
 
     def trim(self) -> bool:
         """Arcs that are in no cycle of what is left are used up, too; whether any others are."""
@@ -150,8 +152,7 @@ class Packing:
         """
         self.cycles = self.used = 0
         if self.compiled:
-            with numbers_in(self, self._packing, NUMBERS):
-                PACK(self._packing, reach, most, work)
+            self._call(PACK, reach, most, work)
         else:
             self._plain(reach, most, work)
         nodes, ends = self.nodes[: self.used].tolist(), [0, *self.ends[: self.cycles].tolist()]

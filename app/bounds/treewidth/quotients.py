@@ -30,7 +30,8 @@ import numpy as np
 
 from app.bounds.treewidth.plain_orders import neighbours
 from app.graphs.graph import Graph
-from app.native.library import function, give_arrays, numbers_in
+from app.native.library import function
+from app.native.state import KernelState
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 NUMBERS = ("end", "left", "made", "count", "work", "tick")
@@ -84,8 +85,10 @@ def least_degree(
     return np.array(made.order[: graph.n], dtype=np.int64), whole
 
 
-class _Compiled:
+class _Compiled(KernelState):
     """The state of the kernel (app/native/quotient.c)."""
+
+    numbers = NUMBERS
 
     def __init__(self, graph: Graph, rank: np.ndarray, own: bool) -> None:
         n, entries = graph.n, len(graph.indices)
@@ -106,22 +109,17 @@ class _Compiled:
         first = self.bag if own else self.length
         self.key = (first.astype(np.int64) << 32) | np.arange(n + 1)
         self.rank = np.append(rank, 0).astype(np.int32)
-        self._struct = _Quotient(n=n, room=len(self.pool), own=int(own))
-        give_arrays(self, self._struct, GIVEN)
-        with numbers_in(self, self._struct, NUMBERS):
-            LOAD(self._struct)
+        self._hold(_Quotient(n=n, room=len(self.pool), own=int(own)), GIVEN)
+        self._call(LOAD)
 
     def run(self, most: int) -> None:
         """Up to so much work in all. Raises MemoryError."""
-        with numbers_in(self, self._struct, NUMBERS):
-            short = RUN(self._struct, most) < 0
-        if short:
+        if self._call(RUN, most) < 0:
             raise MemoryError("order of least degree")
 
     def end_here(self) -> None:
         """The rest follows."""
-        with numbers_in(self, self._struct, NUMBERS):
-            END(self._struct)
+        self._call(END)
 
 
 class _Plain:

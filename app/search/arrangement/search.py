@@ -24,7 +24,8 @@ import ctypes
 import numpy as np
 
 from app.graphs.arrangement import BANDWIDTH, PROFILE, SUMS, WEIGHTED, Arrangement
-from app.native.library import function, give_arrays, numbers_in
+from app.native.library import function
+from app.native.state import KernelState
 from app.rng import SplitMix
 from app.search.annealing import escapes
 from app.search.arrangement import plain
@@ -64,7 +65,7 @@ RUN, LOAD, SETTLE = (
 )
 
 
-class ArrangementSearch(Search):
+class ArrangementSearch(KernelState, Search):
     """A search for an order of least value; a function of question, start, seed, what it hears, and steps.
 
     asked      a question of which each node has an edge
@@ -83,6 +84,7 @@ class ArrangementSearch(Search):
     """
 
     hears = True
+    numbers = (*NUMBERS, "random")
     done = False
 
     def __init__(self, asked: Arrangement, start: np.ndarray, seed: int, compiled: bool = True) -> None:
@@ -108,8 +110,7 @@ class ArrangementSearch(Search):
         self.heats = self._heats()
         self.shares = np.array(SPAN_SHARES if self.gap == SPAN else GAP_SHARES, dtype=np.int64)
         self.random = SplitMix(seed).state
-        self._search = _Search(n, self.gap, self.largest)
-        give_arrays(self, self._search, (*GIVEN, *ARRAYS))
+        self._hold(_Search(n, self.gap, self.largest), (*GIVEN, *ARRAYS))
         self._take(start)
 
     def _heats(self) -> np.ndarray:
@@ -134,11 +135,10 @@ class ArrangementSearch(Search):
         self.best, self.found_at = self.asked.value(order), self.steps
         self.limit = self.best - 1
         self.entries, self.known, self.whole = 0, 0, 1
-        if not self.compiled:
+        if self.compiled:
+            self._call(LOAD)
+        else:
             plain.load(self)
-            return
-        with numbers_in(self, self._search, (*NUMBERS, "random")):
-            LOAD(self._search)
 
     def hear(self, solution: np.ndarray) -> None:
         """An order from elsewhere, to go on from where it is better."""
@@ -152,9 +152,8 @@ class ArrangementSearch(Search):
 
     def run(self, steps: int) -> None:
         """So many moves, fewer where nothing is paid."""
-        if not self.compiled:
+        if self.compiled:
+            self._call(RUN, steps)
+            self._call(SETTLE)
+        else:
             plain.run(self, steps)
-            return
-        with numbers_in(self, self._search, (*NUMBERS, "random")):
-            RUN(self._search, steps)
-            SETTLE(self._search)

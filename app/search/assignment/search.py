@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from app.graphs.pairing import Quadratic
-from app.native.library import function, give_arrays, numbers_in
+from app.native.library import function
+from app.native.state import KernelState
 from app.rng import SplitMix
 from app.search.annealing import CONSTANTS, set_course
 from app.search.assignment import plain
@@ -69,7 +70,7 @@ def is_tabled(core: Quadratic) -> bool:
     return core.k <= TABLED or (full and core.k <= MOST_TABLED)
 
 
-class _Swaps(Search):
+class _Swaps(KernelState, Search):
     """What both searches share; functions of core, start, seed, what they hear, and steps made.
 
     p, best_p   [k] int32, places of the nodes, and the best ones      best   their cost, with the constant
@@ -77,8 +78,6 @@ class _Swaps(Search):
 
     hears = True
     meeting_steps = MEETING
-    arrays: tuple[str, ...]
-    numbers: tuple[str, ...]
 
     def __init__(self, core: Quadratic, start: np.ndarray, seed: int, compiled: bool) -> None:
         """start   [k] int64, a permutation      seed   an integer, taken modulo 2^64
@@ -94,11 +93,6 @@ class _Swaps(Search):
     def done(self) -> bool:
         """Whether there is nothing to swap."""
         return self.n < 2
-
-    def _call(self, kernel: Any, *arguments: int) -> None:
-        """Run a kernel on the state; it knows nothing of the constant."""
-        with numbers_in(self, self._record, (*self.numbers, "random")):
-            kernel(self._record, *arguments)
 
     def solution(self) -> np.ndarray:
         """[k] int64, the best places, a copy."""
@@ -123,7 +117,7 @@ class TabuSearch(_Swaps):
     pool, pool_cost   [ELITES, k] int32, [ELITES] int64, the elites      phase_p   the best places of a phase
     """
 
-    arrays, numbers = TABU_ARRAYS, TABU_NUMBERS
+    numbers = (*TABU_NUMBERS, "random")
 
     def __init__(self, core: Quadratic, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         super().__init__(core, start, seed, compiled)
@@ -137,14 +131,12 @@ class TabuSearch(_Swaps):
         self.span, self.elites, self.shake = max(LEAST_PHASE, PHASE * n), ELITES, max(1, n // SHAKEN)
         self.cost = self.phase_best = self.phase_end = self.filled = 0
         self.best = core.cost(start)
-        self._record = TABU(n)
-        for name in TABU_FIXED:
-            setattr(self._record, name, getattr(self, name))
-        give_arrays(self, self._record, (*TABU_GIVEN, *TABU_ARRAYS))
+        self._hold(TABU(n), (*TABU_GIVEN, *TABU_ARRAYS), TABU_FIXED)
         if self.n > 1:
             self._load()
 
     def _call(self, kernel: Any, *arguments: int) -> None:
+        """Run a kernel on the state; it knows nothing of the constant."""
         self._shift(-self.core.constant)
         super()._call(kernel, *arguments)
         self._shift(self.core.constant)
@@ -194,7 +186,7 @@ class WalkSearch(_Swaps):
     mark_x, mark_y, hot, escape, ...   scratch, and the course (app/search/annealing.py)
     """
 
-    arrays, numbers = WALK_ARRAYS, WALK_NUMBERS
+    numbers = (*WALK_NUMBERS, "random")
 
     def __init__(self, core: Quadratic, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         super().__init__(core, start, seed, compiled)
@@ -210,10 +202,7 @@ class WalkSearch(_Swaps):
         self.unit = _unit(core)
         set_course(self, HOT)
         self.best = self.cost = core.cost(start)
-        self._record = WALK(self.n)
-        for name in ("symmetric", *CONSTANTS):
-            setattr(self._record, name, getattr(self, name))
-        give_arrays(self, self._record, (*WALK_PTRS, *WALK_DATA, *WALK_ARRAYS))
+        self._hold(WALK(self.n), (*WALK_PTRS, *WALK_DATA, *WALK_ARRAYS), ("symmetric", *CONSTANTS))
 
     def run(self, steps: int) -> None:
         """So many steps of 32 proposals."""

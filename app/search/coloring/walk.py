@@ -14,7 +14,8 @@ import ctypes
 import numpy as np
 
 from app.graphs.graph import Graph
-from app.native.library import function, give_arrays, numbers_in
+from app.native.library import function
+from app.native.state import KernelState
 from app.search.coloring import plain as plain
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -43,7 +44,7 @@ def walk_bytes(graph: Graph, colors: int) -> int:
     return 20 * graph.n * colors + 32 * graph.n + 28 * len(graph.indices)
 
 
-class Walk:
+class Walk(KernelState):
     """A walk over colourings of a whole graph; a function of its start, the random state and the moves made.
 
     color       [n] int32 colours 0..k-1 of the state
@@ -57,6 +58,8 @@ class Walk:
     by places in the list, what their moves change; first, next, forbidden [ring], when colours are free again
     fresh       1 where best_color is still to be written, 0 between calls
     """
+
+    numbers = (*NUMBERS, "random")
 
     def __init__(self, graph: Graph, compiled: bool = True) -> None:
         self.n, self.compiled = graph.n, compiled and WALK is not None
@@ -90,8 +93,7 @@ class Walk:
         self.moves = self.fresh = 0
         if self.compiled:
             self._row_conflicts(nodes)
-            self._walk = _Walk(self.n, colors, self.ring)
-            give_arrays(self, self._walk, ARRAYS)
+            self._hold(_Walk(self.n, colors, self.ring), ARRAYS)
 
     def _row_conflicts(self, nodes: np.ndarray) -> None:
         """What the kernel keeps of the nodes in conflict [m], before any colour is forbidden."""
@@ -106,7 +108,4 @@ class Walk:
 
     def run(self, steps: int) -> int:
         """So many moves, fewer where no conflict is left; returns the moves made."""
-        if not self.compiled:
-            return plain.walk(self, steps)
-        with numbers_in(self, self._walk, (*NUMBERS, "random")):
-            return WALK(self._walk, steps)
+        return self._call(WALK, steps) if self.compiled else plain.walk(self, steps)

@@ -10,7 +10,8 @@ import numpy as np
 
 from app.graphs.contracted import numbered
 from app.graphs.quality import Quality
-from app.native.library import function, give_arrays, numbers_in
+from app.native.library import function, give_arrays
+from app.native.state import KernelState
 from app.search.communities import plain as plain
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -30,7 +31,7 @@ class _Mover(ctypes.Structure):
 MOVE = function("lk_communities_move", ctypes.POINTER(_Mover), Long, returns=Long)
 
 
-class Mover:
+class Mover(KernelState):
     """Communities of the nodes of a Quality, and a queue of nodes to look at.
 
     label    [n] int32, the community of each node, numbers below n
@@ -40,6 +41,8 @@ class Mover:
     total [n] int64 sizes, count [n] int32 nodes of communities; spare [n] int32 labels of none, the first
     `spares`; queue [n] int32 a ring from `first` on, queued [n] uint8; joined, met: of the kernel alone
     """
+
+    numbers = NUMBERS
 
     def __init__(self, quality: Quality, label: np.ndarray, queue: np.ndarray, compiled: bool = True) -> None:
         """label   [n] communities to begin with     queue   [k] nodes to look at first, in order"""
@@ -56,13 +59,9 @@ class Mover:
         self.queue[: len(queue)], self.queued[queue] = queue, 1
         self.first, self.waiting, self.gain = 0, len(queue), 0
         if self.compiled:
-            self._struct = _Mover(n, quality.near, quality.far)
-            give_arrays(quality, self._struct, ROWS)
-            give_arrays(self, self._struct, ARRAYS)
+            self._hold(_Mover(n, quality.near, quality.far), ARRAYS)
+            give_arrays(quality, self._record, ROWS)
 
     def run(self, most: int) -> int:
         """Look at so many nodes, fewer where none is left; returns how many."""
-        if not self.compiled:
-            return plain.move(self, most)
-        with numbers_in(self, self._struct, NUMBERS):
-            return MOVE(self._struct, most)
+        return self._call(MOVE, most) if self.compiled else plain.move(self, most)

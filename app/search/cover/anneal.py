@@ -21,7 +21,7 @@ from app.graphs.graph import Graph
 from app.native.library import function
 from app.search.annealing import CONSTANTS, set_course
 from app.search.cover import anneal_plain as plain
-from app.search.cover.independent import IndependentSet, Long, Pointer, SharedFields
+from app.search.cover.independent import SHARED_NUMBERS, IndependentSet, Long, Pointer, SharedFields
 
 HOT = (4.6, 2.3)  # at the start of even cycles, of odd ones: a loss of one node passes once in 100, in 10
 
@@ -47,7 +47,7 @@ class Anneal(IndependentSet):
     FIELDS = _Fields
     CONSTANTS = CONSTANTS
     ARRAYS = ("against",)
-    NUMBERS = ("cycle", "at")
+    numbers = (*SHARED_NUMBERS, "cycle", "at", "random")
     SCRATCH = ("hot", "escape")
     KERNELS = (RUN, RETURN)
 

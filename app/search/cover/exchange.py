@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from app.graphs.graph import Graph
-from app.native.library import address, function, give_arrays, numbers_in
+from app.native.library import address, function
+from app.native.state import KernelState
 from app.search.cover import exchange_plain as plain
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -55,7 +56,7 @@ def available() -> bool:
     return None not in (MIRROR, RESCORE, SHRINK, EXCHANGE, WEIGHTED)
 
 
-class Exchange:
+class Exchange(KernelState):
     """The state of one exchange search; the arrays are those of cover_exchange.c.
 
     in_cover, best_cover   [n] uint8
@@ -68,6 +69,8 @@ class Exchange:
     cover, open            the cover and the uncovered edges as lists; cover_at, open_at: places in them
     best, cost             int, of best_cover and of the set at hand
     """
+
+    numbers = (*NUMBERS, "random")
 
     def __init__(
         self,
@@ -102,7 +105,7 @@ class Exchange:
         self.steps = self.found_at = self.heavy = 0
         self.total_weight, self.random, self.last_in = nnz // 2, random, -1
         self.best = n + 1 if weights is None else int(weights.sum()) + 1
-        self._bind()
+        self._hold(_Search(n, self.padded, nnz, samples, ceiling), (*GRAPH_ARRAYS, *ARRAYS, *SCRATCH))
         self.load(start)
 
     def _mirror(self) -> np.ndarray:
@@ -113,16 +116,6 @@ class Exchange:
         arrays = (self.indptr, self.indices, places, mirror)
         MIRROR(self.n, *(address(array) for array in arrays))
         return mirror
-
-    def _bind(self) -> None:
-        """Give the kernels the addresses of the arrays."""
-        self._search = _Search(self.n, self.padded, self.nnz, self.samples, self.ceiling)
-        give_arrays(self, self._search, (*GRAPH_ARRAYS, *ARRAYS, *SCRATCH))
-
-    def _call(self, kernel: Any, *arguments: int) -> None:
-        """Run a kernel on the state."""
-        with numbers_in(self, self._search, (*NUMBERS, "random")):
-            kernel(self._search, *arguments)
 
     def load(self, in_cover: np.ndarray) -> None:
         """Go on from a cover [n] bool; it becomes the best one if its cost is below `best`."""
@@ -155,11 +148,11 @@ class Exchange:
     def state(self) -> dict[str, Any]:
         """Copies of all that changes."""
         arrays = {name: getattr(self, name).copy() for name in ARRAYS}
-        return arrays | {name: int(getattr(self, name)) for name in (*NUMBERS, "random")}
+        return arrays | {name: int(getattr(self, name)) for name in self.numbers}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of the same graph."""
         for name in ARRAYS:
             getattr(self, name)[:] = state[name]
-        for name in (*NUMBERS, "random"):
+        for name in self.numbers:
             setattr(self, name, int(state[name]))

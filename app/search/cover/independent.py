@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.graphs.graph import Graph
-from app.native.library import give_arrays, numbers_in
+from app.native.state import KernelState
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 GRAPH_ARRAYS = ("indptr", "node_weight", "indices")
@@ -29,7 +29,7 @@ class SharedFields(ctypes.Structure):
     )
 
 
-class IndependentSet:
+class IndependentSet(KernelState):
     """The state of a search; the arrays are those of independent.h. A search adds arrays and numbers to them.
 
     order       [n] int32, the set, then the `free_size` nodes without neighbours in it, then the others
@@ -42,7 +42,6 @@ class IndependentSet:
     FIELDS: type[SharedFields]
     CONSTANTS: tuple[str, ...] = ()  # numbers that a search sets once
     ARRAYS: tuple[str, ...] = ()  # what changes besides the shared ones
-    NUMBERS: tuple[str, ...] = ()
     SCRATCH: tuple[str, ...] = ()  # arrays that mean nothing between calls
     KERNELS: tuple[Any, ...] = ()
 
@@ -62,15 +61,8 @@ class IndependentSet:
 
     def _bind(self) -> None:
         """Give the kernels the addresses of the arrays, and what never changes."""
-        self._struct = self.FIELDS()
-        for name in ("n", *self.CONSTANTS):
-            setattr(self._struct, name, getattr(self, name))
-        give_arrays(self, self._struct, (*GRAPH_ARRAYS, *SHARED_ARRAYS, *self.ARRAYS, *self.SCRATCH))
-
-    def _call(self, kernel: Any, *arguments: int) -> None:
-        """Run a kernel on the state."""
-        with numbers_in(self, self._struct, (*SHARED_NUMBERS, *self.NUMBERS, "random")):
-            kernel(self._struct, *arguments)
+        arrays = (*GRAPH_ARRAYS, *SHARED_ARRAYS, *self.ARRAYS, *self.SCRATCH)
+        self._hold(self.FIELDS(), arrays, ("n", *self.CONSTANTS))
 
     def take_best(self, in_cover: np.ndarray) -> bool:
         """Make the complement of a cover [n] bool the best set, if it is better."""
@@ -90,14 +82,12 @@ class IndependentSet:
         """Copies of all that changes."""
         arrays = {name: getattr(self, name) for name in (*SHARED_ARRAYS, *self.ARRAYS)}
         arrays = {name: array.copy() for name, array in arrays.items() if array is not None}
-        return arrays | {
-            name: int(getattr(self, name)) for name in (*SHARED_NUMBERS, *self.NUMBERS, "random")
-        }
+        return arrays | {name: int(getattr(self, name)) for name in self.numbers}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state of the same graph."""
         for name in (*SHARED_ARRAYS, *self.ARRAYS):
             if name in state:
                 getattr(self, name)[:] = state[name]
-        for name in (*SHARED_NUMBERS, *self.NUMBERS, "random"):
+        for name in self.numbers:
             setattr(self, name, int(state[name]))

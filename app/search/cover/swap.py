@@ -22,7 +22,7 @@ import numpy as np
 from app.graphs.graph import Graph
 from app.native.library import function
 from app.search.cover import swap_plain as plain
-from app.search.cover.independent import IndependentSet, Long, Pointer, SharedFields
+from app.search.cover.independent import SHARED_NUMBERS, IndependentSet, Long, Pointer, SharedFields
 
 ARRAYS = ("tight", "owner", "against", "since")
 SCRATCH = ("mark", "queue", "journal", "queued")
@@ -53,7 +53,7 @@ class Swap(IndependentSet):
     FIELDS = _Fields
     CONSTANTS = ("unit",)
     ARRAYS = ARRAYS
-    NUMBERS = NUMBERS
+    numbers = (*SHARED_NUMBERS, *NUMBERS, "random")
     SCRATCH = SCRATCH
     KERNELS = (RUN, RETURN)
 

@@ -12,12 +12,12 @@ better choice the search goes on from the best. Annealing of random exchanges wa
 """
 
 import ctypes
-from typing import Any
 
 import numpy as np
 
 from app.graphs.family import Family
-from app.native.library import address, function, give_arrays, numbers_in
+from app.native.library import address, function
+from app.native.state import KernelState
 from app.rng import SplitMix
 from app.search.coverage import plain
 from app.search.mask_search import MaskSearch
@@ -56,7 +56,7 @@ def available() -> bool:
     return None not in (EXCHANGE, LOAD)
 
 
-class CoverageSearch(MaskSearch):
+class CoverageSearch(KernelState, MaskSearch):
     """A search for sets of most weight; a function of family, start, seed, what it hears, and steps made.
 
     start      [m] bool, sets that the budget pays for
@@ -73,6 +73,7 @@ class CoverageSearch(MaskSearch):
     """
 
     least_meeting = LEAST_MEETING
+    numbers = (*NUMBERS, "random")
 
     def __init__(self, family: Family, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         m, n = family.m, family.n
@@ -91,8 +92,7 @@ class CoverageSearch(MaskSearch):
         self._most = int(family.weight[np.diff(family.element_ptr) > 0].sum())
         self._turn = STALE  # the step at which the search looks whether it has stalled
         self.best_chosen[:] = start
-        self._search = _Search(m, n)
-        give_arrays(self, self._search, (*GIVEN, *ARRAYS))
+        self._hold(_Search(m, n), (*GIVEN, *ARRAYS))
         self.best = family.value(start)
         self._load()
 
@@ -114,11 +114,6 @@ class CoverageSearch(MaskSearch):
                 if self.steps - self.found_at >= STALE:
                     self._load()
                 self._turn += STALE
-
-    def _call(self, kernel: Any, *arguments: int) -> None:
-        """Run a kernel on the state."""
-        with numbers_in(self, self._search, (*NUMBERS, "random")):
-            kernel(self._search, *arguments)
 
     def _load(self) -> None:
         """Go on from the best choice."""

@@ -8,12 +8,12 @@ are added one by one; from the best set, of which as many nodes as the times it 
 at most half of them, are exchanged for drawn ones."""
 
 import ctypes
-from typing import Any
 
 import numpy as np
 
 from app.graphs.dense import DenseGraph
-from app.native.library import function, give_arrays, numbers_in
+from app.native.library import function
+from app.native.state import KernelState
 from app.rng import SplitMix
 from app.search.dense import plain
 from app.search.mask_search import MaskSearch
@@ -43,7 +43,7 @@ SHAKE = function("lk_dense_shake", S, Long)
 REGROW = function("lk_dense_regrow", S, Long)
 
 
-class SwapSearch(MaskSearch):
+class SwapSearch(KernelState, MaskSearch):
     """A search for sets of most weight; a function of graph, start, seed, what it hears, and steps made.
 
     start      [n] bool, a set of as many nodes as are asked for
@@ -54,10 +54,10 @@ class SwapSearch(MaskSearch):
     steps      exchanges made so far
     best       weight inside the best set, found_at the step it was found in
     done       there is nothing to exchange
-
     """
 
     least_meeting = LEAST_MEETING
+    numbers = (*NUMBERS, "random")
 
     def __init__(
         self, graph: DenseGraph, start: np.ndarray, fixed: np.ndarray, seed: int, compiled: bool = True
@@ -74,8 +74,7 @@ class SwapSearch(MaskSearch):
         self.random = SplitMix(seed).state
         self.done = not ((start & ~fixed).any() and (~start & ~fixed).any())
         self._turn, self._stalls = STALE, 0  # the step at which it looks whether it has stalled; how often
-        self._swaps = _Swaps(n)
-        give_arrays(self, self._swaps, (*GIVEN, *ARRAYS))
+        self._hold(_Swaps(n), (*GIVEN, *ARRAYS))
         self.best = graph.inside(start)[0]
         self._load()
 
@@ -111,11 +110,6 @@ class SwapSearch(MaskSearch):
             self._call(SHAKE, count)
         else:
             plain.shake(self, count)
-
-    def _call(self, kernel: Any, *arguments: int) -> None:
-        """Run a kernel on the state."""
-        with numbers_in(self, self._swaps, (*NUMBERS, "random")):
-            kernel(self._swaps, *arguments)
 
     def _load(self) -> None:
         """Go on from the best set."""

@@ -15,12 +15,12 @@ Source   Galinier, Lemamou and Bouzidi, Applying local search to the feedback ve
 """
 
 import ctypes
-from typing import Any
 
 import numpy as np
 
 from app.graphs.digraph import Digraph
-from app.native.library import address, function, give_arrays, numbers_in
+from app.native.library import address, function
+from app.native.state import KernelState
 from app.rng import SplitMix
 from app.search.annealing import escapes
 from app.search.dfvs import plain
@@ -74,7 +74,7 @@ def order_without(digraph: Digraph, chosen: np.ndarray, compiled: bool = True) -
     return order[: ORDER(digraph.n, *map(address, arrays))]
 
 
-class DirectedFeedbackSearch(Search):
+class DirectedFeedbackSearch(KernelState, Search):
     """A search for a set of least cost; a function of digraph, start, seed, what it hears, and steps made.
 
     start      [n] bool, a set that leaves no directed cycle
@@ -92,6 +92,7 @@ class DirectedFeedbackSearch(Search):
     """
 
     hears = True
+    numbers = (*NUMBERS, "random")
 
     def __init__(
         self, digraph: Digraph, start: np.ndarray, seed: int, price: np.ndarray | None = None,
@@ -114,8 +115,7 @@ class DirectedFeedbackSearch(Search):
         self.at = self.length = self.apart_size = self.cost = 0
         self.best = self.steps = self.found_at = self.unsaved = 0
         self.random = SplitMix(seed).state
-        self._search = _Search(n)
-        give_arrays(self, self._search, (*GIVEN, *ARRAYS))
+        self._hold(_Search(n), (*GIVEN, *ARRAYS))
         self._guests: list[np.ndarray] = []
         self._sweeps, self._stale, self._before = FIRST_SWEEPS, 0, 0
         self._load(start)
@@ -164,11 +164,6 @@ class DirectedFeedbackSearch(Search):
             else:
                 plain.anneal(self, part)
             steps -= part
-
-    def _call(self, kernel: Any, *arguments: int) -> None:
-        """Run a kernel on the state."""
-        with numbers_in(self, self._search, (*NUMBERS, "random")):
-            kernel(self._search, *arguments)
 
     def _load(self, chosen: np.ndarray) -> None:
         """Go on from a set [n] bool."""

@@ -39,7 +39,8 @@ class DismantleSearch(AnnealedSet):
     size             [n] int64 of nodes, None: all one        met, out, queue, contact   scratch
     """
 
-    record, arrays, numbers, constants = STRUCT, (*GIVEN, *ARRAYS), NUMBERS, ("most", *CONSTANTS)
+    record, arrays, constants = STRUCT, (*GIVEN, *ARRAYS), ("most", *CONSTANTS)
+    numbers = (*NUMBERS, "random")
     kernels, twin = (RUN, RETURN), plain
 
     def __init__(self, core: SizedGraph, start: np.ndarray, seed: int, compiled: bool = True) -> None:

@@ -14,12 +14,12 @@ Source   a dominating set is a cover of nodes by closed neighbourhoods; weights,
 """
 
 import ctypes
-from typing import Any
 
 import numpy as np
 
 from app.graphs.graph import Graph
-from app.native.library import address, function, give_arrays, numbers_in
+from app.native.library import address, function
+from app.native.state import KernelState
 from app.search.domination import plain as plain
 from app.search.domination.baselines import near_any, near_counts
 from app.toolbox import Search
@@ -54,7 +54,7 @@ def available() -> bool:
     return None not in (LOAD, EXCHANGE)
 
 
-class DominationSearch(Search):
+class DominationSearch(KernelState, Search):
     """A search for a dominating set of least cost; a function of graph, start, seed and steps made.
 
     graph      whole; edge weights are not read
@@ -77,6 +77,8 @@ class DominationSearch(Search):
     open                  [n] int32, undominated nodes as a list; open_at: places in it
     heap                  [n] int32, the free chosen nodes by who leaves next; heap_at: places. Kernels only
     """
+
+    numbers = (*NUMBERS, "random")
 
     def __init__(
         self,
@@ -110,7 +112,7 @@ class DominationSearch(Search):
         self.last_in, self.tick, self.random = -1, 1, seed & (1 << 64) - 1
         self.best = (n if self.price is None else int(self.price.sum())) + 1
         self.least = self._least(graph, needed)
-        self._bind()
+        self._hold(_Search(n, self.least), (*GIVEN, *ARRAYS, *HEAP))
         nodes = np.flatnonzero(start).astype(np.int32)
         if self.compiled:
             self._call(LOAD, len(nodes), address(nodes))
@@ -129,16 +131,6 @@ class DominationSearch(Search):
         left = (needed & ~(inside | near_any(graph, inside))).any()
         more = int(price[self.fixed == FREE].min(initial=int(price.sum()))) if left else 0
         return int(price[inside].sum()) + more
-
-    def _bind(self) -> None:
-        """Give the kernels the addresses of the arrays."""
-        self._search = _Search(self.n, self.least)
-        give_arrays(self, self._search, (*GIVEN, *ARRAYS, *HEAP))
-
-    def _call(self, kernel: Any, *arguments: int) -> None:
-        """Run a kernel on the state."""
-        with numbers_in(self, self._search, (*NUMBERS, "random")):
-            kernel(self._search, *arguments)
 
     def run(self, steps: int) -> None:
         """`steps` exchanges, fewer only when done."""

@@ -54,7 +54,8 @@ class NetworkSearch(TablelessSearch):
     away, mark                             [nodes] of one search of paths, and its number
     """
 
-    arrays, fixed, numbers, kernels, plain = ARRAYS, GIVEN, OWN, (SEARCH, LOAD), network_plain
+    arrays, fixed, kernels, plain = ARRAYS, GIVEN, (SEARCH, LOAD), network_plain
+    numbers = (*OWN, "random")
 
     def __init__(self, sites: NetworkSites, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         nodes = self.nodes = sites.nodes
@@ -74,9 +75,8 @@ class NetworkSearch(TablelessSearch):
         )
         self.loss, self.extra = (np.zeros(slots, dtype=np.int64) for _ in range(2))
         self.searches = 0
-        self._struct = _Network(nodes, sites.m, sites.n)
         self._make(sites, start, seed, compiled)
-        self._begin()
+        self._begin(_Network(nodes, sites.m, sites.n))
 
     def _set_best(self, solution: np.ndarray) -> None:
         self.best_open[:] = 0

@@ -48,7 +48,8 @@ class PointSearch(TablelessSearch):
     reach   [slots] int64, how far from a facility another one changes anything for its customers
     """
 
-    arrays, numbers, kernels, plain = ARRAYS, OWN, (SEARCH, LOAD), points_plain
+    arrays, kernels, plain = ARRAYS, (SEARCH, LOAD), points_plain
+    numbers = (*OWN, "random")
 
     def __init__(self, sites: PointSites, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         m, n = sites.m, sites.n
@@ -65,9 +66,8 @@ class PointSearch(TablelessSearch):
         self.d1, self.d2 = (np.zeros(n, dtype=np.int64) for _ in range(2))
         self.reach, self.loss, self.extra = (np.zeros(slots, dtype=np.int64) for _ in range(3))
         self.begin = 0
-        self._struct = _Points(m, n, KINDS[sites.kind])
         self._make(sites, start, seed, compiled)
-        self._begin()
+        self._begin(_Points(m, n, KINDS[sites.kind]))
 
     def _load(self) -> None:
         self.begin = 0

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from app.graphs.facility import Sites
-from app.native.library import address, function, give_arrays, numbers_in
+from app.native.library import address, function
+from app.native.state import KernelState
 from app.rng import SplitMix
 from app.search.facility import plain
 from app.search.mask_search import MaskSearch
@@ -58,7 +59,7 @@ def available() -> bool:
     return None not in (SEARCH, LOAD)
 
 
-class FacilitySearch(MaskSearch):
+class FacilitySearch(KernelState, MaskSearch):
     """A search for facilities of least cost; a function of sites, start, seed, what it hears, steps made.
 
     start      [m] bool, facilities of a feasible solution, at least one
@@ -77,6 +78,7 @@ class FacilitySearch(MaskSearch):
     """
 
     least_meeting = LEAST_MEETING
+    numbers = (*NUMBERS, "random")
 
     def __init__(self, sites: Sites, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         m, n = self.m, self.n = sites.m, sites.n
@@ -98,10 +100,7 @@ class FacilitySearch(MaskSearch):
         self.around = -1
         self.random = SplitMix(seed).state
         self._least = int(self.ordered[:, 0].sum()) if self.counted else -1
-        self._search = _Search(m, n)
-        give_arrays(self, self._search, ARRAYS)
-        for name in FIXED:
-            setattr(self._search, name, getattr(self, name))
+        self._hold(_Search(m, n), ARRAYS, FIXED)
         self.best, self._found = sites.value(start), start.astype(bool)
         self._load()
 
@@ -126,11 +125,6 @@ class FacilitySearch(MaskSearch):
             steps -= 1
             if self.best < before:
                 self._found = self.best_open.astype(bool)
-
-    def _call(self, kernel: Any, *arguments: int) -> None:
-        """Run a kernel on the state."""
-        with numbers_in(self, self._search, (*NUMBERS, "random")):
-            kernel(self._search, *arguments)
 
     def _load(self) -> None:
         """Go on from the best solution."""

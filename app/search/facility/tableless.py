@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from app.native.library import give_arrays, numbers_in
+from app.native.state import KernelState
 from app.rng import SplitMix
 from app.search.facility import moves_plain
 from app.search.mask_search import MaskSearch
@@ -30,7 +30,7 @@ LEAST_MEETING = 1 << 14
 PATIENCE, ROUNDS = 4000, 8  # places that are looked at; of all places
 
 
-class TablelessSearch(MaskSearch):
+class TablelessSearch(KernelState, MaskSearch):
     """A search for facilities of least cost; a function of sites, start, seed, what it hears, steps made.
 
     start      [m] bool, facilities of a feasible solution, at least one
@@ -52,7 +52,6 @@ class TablelessSearch(MaskSearch):
     least_meeting = LEAST_MEETING
     arrays: ClassVar[tuple[str, ...]]
     fixed: ClassVar[tuple[str, ...]] = FIXED
-    numbers: ClassVar[tuple[str, ...]] = NUMBERS
     kernels: ClassVar[tuple[Any, Any]]  # those of `run` and `_load`
     plain: ClassVar[Any]
 
@@ -72,11 +71,9 @@ class TablelessSearch(MaskSearch):
         if self.counted:
             self._least = 0 if self.radius else int(sites.cheapest.sum())
 
-    def _begin(self) -> None:
+    def _begin(self, record: Any) -> None:
         """Give the kernels what they work on, and begin at the start."""
-        give_arrays(self, self._struct, self.arrays)
-        for name in self.fixed:
-            setattr(self._struct, name, getattr(self, name))
+        self._hold(record, self.arrays, self.fixed)
         self._load()
         self.best = self.value
 
@@ -106,8 +103,7 @@ class TablelessSearch(MaskSearch):
 
     def _call(self, kernel: Any, *arguments: int) -> None:
         """Run a kernel on the state. Raises MemoryError."""
-        with numbers_in(self, self._struct, (*self.numbers, "random")):
-            failed = kernel(self._struct, *arguments)
+        failed = super()._call(kernel, *arguments)
         if failed and failed < 0:
             raise MemoryError
 

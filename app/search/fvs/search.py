@@ -39,7 +39,8 @@ class FeedbackSearch(AnnealedSet):
     part, seen              [n] int32, scratch
     """
 
-    record, arrays, numbers, constants = STRUCT, (*GIVEN, *ARRAYS), NUMBERS, CONSTANTS
+    record, arrays, constants = STRUCT, (*GIVEN, *ARRAYS), CONSTANTS
+    numbers = (*NUMBERS, "random")
     kernels, twin = (RUN, RETURN), plain
 
     def __init__(self, core: Multigraph, start: np.ndarray, seed: int, compiled: bool = True) -> None:

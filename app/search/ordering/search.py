@@ -22,7 +22,8 @@ import numpy as np
 
 from app.graphs.ordering import NetArcs
 from app.graphs.orders import places_of
-from app.native.library import address, function, give_arrays, numbers_in
+from app.native.library import address, function
+from app.native.state import KernelState
 from app.rng import SplitMix
 from app.search.annealing import escapes
 from app.search.ordering import plain
@@ -67,7 +68,7 @@ def available() -> bool:
     return None not in (RUN, LOAD)
 
 
-class OrderingSearch(Search):
+class OrderingSearch(KernelState, Search):
     """A search for an order of least cost; a function of arcs, start, seed, what it hears, and steps made.
 
     net        every node has an arc
@@ -85,6 +86,7 @@ class OrderingSearch(Search):
     """
 
     hears = True
+    numbers = (*NUMBERS, "random")
 
     def __init__(self, net: NetArcs, start: np.ndarray, seed: int, compiled: bool = True) -> None:
         n = self.n = self.placed = net.n
@@ -109,8 +111,7 @@ class OrderingSearch(Search):
         self._warm()
         self.random = SplitMix(seed).state
         self._draws = SplitMix(seed ^ 0x5EED)
-        self._search = _Search(n)
-        give_arrays(self, self._search, (*GIVEN, *ARRAYS))
+        self._hold(_Search(n), (*GIVEN, *ARRAYS))
         self._guests: list[tuple[int, np.ndarray]] = []
         self._known: list[tuple[int, tuple[int, ...]]] = []
         self._round: tuple[int, np.ndarray] | None = None
@@ -165,18 +166,14 @@ class OrderingSearch(Search):
                 self._end_round()
 
     def _run(self, count: int) -> int:
-        if not self.compiled:
-            return plain.run(self, count)
-        with numbers_in(self, self._search, (*NUMBERS, "random")):
-            return RUN(self._search, count)
+        return self._call(RUN, count) if self.compiled else plain.run(self, count)
 
     def _load(self, order: np.ndarray) -> None:
         order = np.ascontiguousarray(order, dtype=np.int32)
-        if not self.compiled:
+        if self.compiled:
+            self._call(LOAD, address(order))
+        else:
             plain.load(self, order)
-            return
-        with numbers_in(self, self._search, (*NUMBERS, "random")):
-            LOAD(self._search, address(order))
 
     # ---- rounds --------------------------------------------------------------------------------------------
 

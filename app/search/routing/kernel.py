@@ -22,7 +22,8 @@ import numpy as np
 from app.graphs.deliveries import Deliveries, Times
 from app.graphs.metric import Metric
 from app.graphs.routes import length_of, routes_of
-from app.native.library import aligned, function, give_arrays, numbers_in
+from app.native.library import aligned, function
+from app.native.state import KernelState
 from app.native.tour import KINDS, NativeMetric
 from app.numerics.elementary import log
 from app.rng import MASK
@@ -75,7 +76,7 @@ RUN = function("lk_routing_run", ctypes.POINTER(_Routing), Long)
 PACK = function("lk_routing_pack", ctypes.POINTER(_Routing), Long)
 
 
-class Routing:
+class Routing(KernelState):
     """Routes of one question, changed step by step.
 
     after        [n] int64, the routes to begin with (app/graphs/routes.py), all in time
@@ -126,23 +127,21 @@ class Routing:
         self.dearest = DEAREST // max(int(self.demand.sum()), 1)
         self.price = min(DEGREE * self.length // max(int(self.demand.sum()), 1) + 1, self.dearest)
         self.fitting = 0
-        self._struct = self._linked()
+        self._link()
 
     def run(self, steps: int) -> None:
         """So many more steps, at the temperature that is set."""
-        if not self.compiled:
+        if self.compiled:
+            self._call(RUN, steps)
+        else:
             self._slow.run(steps)
-            return
-        with numbers_in(self, self._struct, (*NUMBERS, "random")):
-            RUN(self._struct, steps)
 
     def pack(self, steps: int) -> None:
         """So many more steps at most, of which the last one leaves no customer without a route."""
-        if not self.compiled:
+        if self.compiled:
+            self._call(PACK, steps)
+        else:
             self._slow.pack(steps)
-            return
-        with numbers_in(self, self._struct, (*NUMBERS, "random")):
-            PACK(self._struct, steps)
 
     def take(self, after: np.ndarray) -> None:
         """Go on from other routes [n], which hold all customers."""
@@ -201,20 +200,18 @@ class Routing:
         if not (self.over or self.absents) and self.length < self.best_length:
             self.best[:], self.best_length, self.found_at = self.after(), self.length, self.steps
 
-    def _linked(self) -> _Routing | None:
+    def _link(self) -> None:
         if not self.compiled:
             self._slow = Steps(self)
-            return None
+            return
         self._metric = NativeMetric(self.metric)
         struct = _Routing()
         times = () if self.opens is None else OF_TIMES
-        give_arrays(self, struct, (*GIVEN, *times, *ROUTES, "rank", "best", *IN_TIME))
         struct.metric = ctypes.addressof(self._metric.struct)
         struct.change = ctypes.addressof(self.change)
-        for name in ("n", "depot", "looked_at", "capacity", "limit", "count", "dearest"):
-            setattr(struct, name, getattr(self, name))
         struct.near_count = self.near.shape[1]
-        return struct
+        arrays = (*GIVEN, *times, *ROUTES, "rank", "best", *IN_TIME)
+        self._hold(struct, arrays, ("n", "depot", "looked_at", "capacity", "limit", "count", "dearest"))
 
 
 @lru_cache(maxsize=2)  # start and search ask for the same

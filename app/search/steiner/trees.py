@@ -10,11 +10,13 @@ Differs  the parts of the tree are found again for each move, and distances in t
 """
 
 import ctypes
+from typing import Any
 
 import numpy as np
 
 from app.graphs.steiner import SteinerCore
-from app.native.library import address, function, give_arrays, numbers_in
+from app.native.library import address, function
+from app.native.state import KernelState
 from app.search.steiner import plain
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -38,7 +40,7 @@ SPAN = function("lk_steiner_span", STRUCT, Long, returns=Long)
 PASS = function("lk_steiner_pass", STRUCT, Pointer, Long, Long, Long, returns=Long)
 
 
-class Trees:
+class Trees(KernelState):
     """One tree of a core, and the weights it goes by.
 
     weights  [nnz] int64, above 0, below 2^62 together: the lengths, or others
@@ -51,6 +53,8 @@ class Trees:
     degree [n] in the tree; child, next, before [n] lists of children; up [n] the weight to the parent;
     dist, pred, label, state, nodes [n]: of the moves
     """
+
+    numbers = NUMBERS
 
     def __init__(self, core: SteinerCore, compiled: bool = True) -> None:
         n, self.core, self.compiled = core.n, core, compiled and PASS is not None
@@ -66,8 +70,7 @@ class Trees:
         self.parent -= 1
         self.root = self.total = self.work = 0
         self.part = n
-        self._struct = _Steiner(n, self.terminals)
-        give_arrays(self, self._struct, (*GIVEN, *ARRAYS))
+        self._hold(_Steiner(n, self.terminals), (*GIVEN, *ARRAYS))
 
     def weigh(self, weights: np.ndarray) -> None:
         """Go by other weights [nnz]; a tree that is to stay is loaded again."""
@@ -76,18 +79,18 @@ class Trees:
     def load(self, parent: np.ndarray) -> None:
         """Take the tree of parents [n], whose root is a terminal."""
         self.parent[:] = parent
-        self._call(LOAD, plain.load)
+        self._do(LOAD, plain.load)
 
     def grow(self, root: int) -> bool:
         """Grow a tree from a terminal; whether it holds all of them."""
-        return self._call(GROW, plain.grow, root) == self.terminals
+        return self._do(GROW, plain.grow, root) == self.terminals
 
     def span(self, chosen: np.ndarray, root: int) -> bool:
         """Take the lightest spanning tree of nodes, chosen [n] bool, that are connected with a terminal,
         without leaves that are none; whether it holds all terminals.
         """
         self.state[:] = np.where(chosen, plain.CHOSEN, 0)
-        return self._call(SPAN, plain.span, root) == self.terminals
+        return self._do(SPAN, plain.span, root) == self.terminals
 
     def look(self, order: np.ndarray, first: int, most: int) -> int:
         """Try the moves at nodes order[first:] [k] int32, in that order, until so much work is done;
@@ -95,14 +98,15 @@ class Trees:
         """
         if not self.compiled:
             return plain.look(self, order, first, most)
-        return self._call(PASS, None, address(order), first, len(order), most)
+        return self._call(PASS, address(order), first, len(order), most)
 
-    def _call(self, kernel: object, slow: object, *given: int) -> int:
+    def _do(self, kernel: Any, slow: Any, *given: int) -> int:
         """A kernel on this tree, or what does the same without."""
-        if not self.compiled:
-            return slow(self, *given)
-        with numbers_in(self, self._struct, NUMBERS):
-            found = kernel(self._struct, *given)
+        return self._call(kernel, *given) if self.compiled else slow(self, *given)
+
+    def _call(self, kernel: Any, *given: int) -> int:
+        """A kernel on this tree. Raises MemoryError."""
+        found = super()._call(kernel, *given)
         if found is not None and found < 0:
             raise MemoryError("Steiner trees")
         return found

@@ -17,12 +17,14 @@ Differs  a piece is a set of nodes that hang together in the elimination tree, s
 """
 
 import ctypes
+from typing import Any
 
 import numpy as np
 
 from app.bounds.treewidth.orders import by_parents, rows_of, tree_of
 from app.graphs.graph import Graph
-from app.native.library import function, give_arrays, numbers_in
+from app.native.library import function
+from app.native.state import KernelState
 from app.search.treewidth import plain
 from app.toolbox import Search
 
@@ -59,7 +61,7 @@ def _levels(size: int) -> int:
     return next((each for each in range(LEVELS, 1, -1) if (4 << each) ** 2 * read <= MOST_JOINED), 1)
 
 
-class TreeSearch(Search):
+class TreeSearch(KernelState, Search):
     """A search for an order whose heaviest bag, or all bags together, is light; a function of graph, start,
     seed, what it hears, and steps made.
 
@@ -76,6 +78,7 @@ class TreeSearch(Search):
     """
 
     hears = True
+    numbers = (*NUMBERS, "random")
     done = False
 
     def __init__(
@@ -97,14 +100,13 @@ class TreeSearch(Search):
         self.tops = self.worth = self.steps = self.found_at = self.stale = self.lost = 0
         self.random, self.best = seed & ((1 << 64) - 1), 0
         if self.compiled:
-            self._tree = _Tree(self.n, self.fill, self.levels, self.shift)
-            give_arrays(self, self._tree, GIVEN)
+            self._hold(_Tree(self.n, self.fill, self.levels, self.shift), GIVEN)
         self._load()
         self.best = self.worth
 
     def __del__(self) -> None:
-        if getattr(self, "_tree", None) is not None:
-            FREE(self._tree)
+        if getattr(self, "_record", None) is not None:
+            FREE(self._record)
 
     def solution(self) -> np.ndarray:
         """[n] int64, the best order; where that has the tree of `start`, `start`."""
@@ -122,22 +124,20 @@ class TreeSearch(Search):
 
     def run(self, steps: int) -> None:
         """So many moves. Raises MemoryError."""
-        if not self.compiled:
+        if self.compiled:
+            self._call(RUN, steps)
+        else:
             plain.run(self, steps)
-            return
-        with numbers_in(self, self._tree, (*NUMBERS, "random")):
-            RUN(self._tree, steps)
-        self._refuse_lost()
 
     def _load(self) -> None:
         """The state is that of `parent`."""
-        if not self.compiled:
+        if self.compiled:
+            self._call(LOAD)
+        else:
             plain.load(self)
-            return
-        with numbers_in(self, self._tree, (*NUMBERS, "random")):
-            LOAD(self._tree)
-        self._refuse_lost()
 
-    def _refuse_lost(self) -> None:
+    def _call(self, kernel: Any, *arguments: int) -> None:
+        """Run a kernel on the state. Raises MemoryError."""
+        super()._call(kernel, *arguments)
         if self.lost:
             raise MemoryError("bags of a tree decomposition")
