@@ -8,7 +8,7 @@ from mpi4py import MPI
 from app import TrainingRun, solve
 from app.errors import CaseError
 from app.problems.table import make_problem
-from app.rl.training import train_policy
+from app.rl.training import Observers, train_policy
 from app.rng import stream
 
 GRAPHS = [nx.gnp_random_graph(14 + 2 * i, 0.25, seed=i) for i in range(5)]
@@ -46,7 +46,7 @@ def test_a_loop_by_hand_learns_what_the_programs_loop_learns(learner, problem):
     context, last = agent.context, {}
     train_policy(
         context.group, context.case, make_problem(problem), agent.learner.blocks, agent.learner.blocks[:1],
-        lambda row: None, lambda step, weights: last.update(weights),
+        Observers(snapshot=lambda step, weights: last.update(weights)),
     )  # fmt: skip
     weights = agent.policy().weights
     assert losses and weights.keys() == last.keys()

@@ -27,7 +27,7 @@ from app.gnn.training import fit
 from app.memory.tiers import TierBudget
 from app.problems.table import make_problem
 from app.rl import rollout
-from app.rl.training import train_policy
+from app.rl.training import Observers, train_policy
 from app.sparse.rowblock import RowBlock
 
 
@@ -78,8 +78,8 @@ def policy_training(case, problem, blocks):
     def run(group, keeper):
         last = []
         result = train_policy(
-            group, case, make_problem(problem), *blocks(group), keeper=keeper,
-            snapshot=lambda step, weights: last.append(digest(weights)),
+            group, case, make_problem(problem), *blocks(group),
+            Observers(snapshot=lambda step, weights: last.append(digest(weights))), keeper,
         )  # fmt: skip
         assert result.records[-1]["gradient_steps"] > 0
         told = repr(result.records), result.best_step, result.best_total, result.replay_bytes

@@ -38,7 +38,7 @@ from app.problems.table import make_problem
 from app.rl.agent import Agent
 from app.rl.learner import Lesson
 from app.rl.replica import Replica
-from app.rl.training import mean_lesson, share_of, train_policy
+from app.rl.training import Observers, mean_lesson, share_of, train_policy
 from app.tasks.compare import spatial_of, too_large
 from app.tasks.context import Context
 from app.tasks.solve import run_solve
@@ -63,8 +63,8 @@ def trained(group, case, groups=1, unsplit=False, **more):
     grid = grid.unsplit() if unsplit else grid
     result = train_policy(
         grid.group, case, make_problem("mvc"), make_blocks(grid.group, GRAPHS),
-        make_blocks(grid.group, HELD), snapshot=lambda step, weights: last.append(digest(weights)), grid=grid,
-        **more,
+        make_blocks(grid.group, HELD),
+        Observers(snapshot=lambda step, weights: last.append(digest(weights))), grid=grid, **more,
     )  # fmt: skip
     assert more or len(set(last)) > 1  # it did learn
     return last, digest(result.weights), repr(result.records), result.best_total

@@ -30,7 +30,7 @@ from app.rl.qnet import QNetwork
 from app.rl.reinforce import Reinforce, returns_of
 from app.rl.replay import Episode
 from app.rl.select import random_candidates
-from app.rl.training import train_policy
+from app.rl.training import Observers, train_policy
 from app.rng import stream
 
 # ---- every learner, model, problem ----------------------------------------------------------------------
@@ -67,7 +67,7 @@ def outcome(group, case, problem):
     last = []
     result = train_policy(
         group, case, make_problem(problem), *small_blocks(group, problem),
-        snapshot=lambda step, weights: last.append(digest(weights)),
+        Observers(snapshot=lambda step, weights: last.append(digest(weights))),
     )  # fmt: skip
     assert result.records[-1]["gradient_steps"] > 0
     assert len(set(last)) > 1  # it did learn

@@ -42,7 +42,7 @@ from app.rl.env import GraphEnv, step_together
 from app.rl.qnet import QNetwork
 from app.rl.replay import Sample
 from app.rl.rollout import rolled_out_one_at_a_time
-from app.rl.training import Training, _does_better, train_policy
+from app.rl.training import Observers, Training, _does_better, train_policy
 from app.search.cover.baselines import max_degree
 from app.tasks.context import Context
 from app.tasks.train import run_train
@@ -92,8 +92,10 @@ def trained(group, case, graphs, exchange="auto", cuts=None):
         last = []
         result = train_policy(
             group, case, MinimumVertexCover(), make_blocks(group, graphs, exchange, cuts),
-            make_blocks(group, HELD, exchange), lambda row: sha.update(repr(row).encode()),
-            lambda step, weights: last.append(digest(weights)),
+            make_blocks(group, HELD, exchange), Observers(
+                lambda row: sha.update(repr(row).encode()),
+                lambda step, weights: last.append(digest(weights)),
+            ),
         )  # fmt: skip
     assert result.records[-1]["gradient_steps"] > 0
     assert len(set(last)) > 1  # it did learn

@@ -158,6 +158,47 @@ def finished_rollout(
     return Rollout(problem, block, chosen_at_own, solution_own, evaluations, size, size, value is None)
 
 
+@dataclass(frozen=True)
+class FirstState:
+    """The state in which a policy is asked first.
+
+    marks    [n] int32 of a state, where some nodes are done with before it; None: a fresh one
+    before   [k] global nodes that are chosen before the policy chooses; None: none
+    begun    selections by which an earlier part of the rollout chose those before
+    nodes    of the graph, where rows between them are padding; 0: all of the block
+    """
+
+    marks: np.ndarray | None = None
+    before: np.ndarray | None = None
+    begun: int = 0
+    nodes: int = 0
+
+
+@dataclass(frozen=True)
+class Ending:
+    """When a policy's choices end, and what then becomes of the rest.
+
+    stop     asked before every selection (of `piece_steps` at once: before these), the same on all ranks;
+             when true the solution is what it is so far
+    most     selections after which it stops likewise; 0: any number
+    finish   True: where it has stopped, a plain greedy decides the rest, unless every state is a solution
+    greedy   how that one takes candidates
+    enough   asked of the first state, the last and between them after each selection, or every `pieces` of
+             one node, the same on all ranks: when true the solution is what it is so far, and no greedy
+             goes on
+    """
+
+    stop: Callable[[], bool] = lambda: False
+    most: int = 0
+    finish: bool = False
+    greedy: Greedy = PLAIN
+    enough: Callable[[Environment], bool] = lambda env: False
+    pieces: int = 1 << 62
+
+
+FRESH, COMPLETE = FirstState(), Ending()
+
+
 def roll_out(
     group: Group,
     net: QNetwork,
@@ -167,16 +208,8 @@ def roll_out(
     fraction: float,
     progress: Callable[[int, Environment], None] = lambda evaluations, env: None,
     full: bool = False,
-    stop: Callable[[], bool] = lambda: False,
-    most: int = 0,
-    finish: bool = False,
-    marks: np.ndarray | None = None,
-    before: np.ndarray | None = None,
-    enough: Callable[[Environment], bool] = lambda env: False,
-    pieces: int = 1 << 62,
-    greedy: Greedy = PLAIN,
-    nodes: int = 0,
-    begun: int = 0,
+    first: FirstState = FRESH,
+    ending: Ending = COMPLETE,
     watch: Callable[[Callable[[], tuple[int, np.ndarray]]], None] = lambda so_far: None,
 ) -> Rollout:
     """Solve one graph: score, select by a rule, update, until the solution is complete.
@@ -186,70 +219,98 @@ def roll_out(
 
     progress   called with the number of selections: after each, or every `piece_steps` of one node
     full       True: evaluate every state from the first row to the last, without compaction
-    stop       asked before every selection (of `piece_steps` at once: before these), the same on all ranks;
-               when true the solution is what it is so far
-    most       selections after which it stops likewise; 0: any number
-    finish     True: where it has stopped, a plain greedy decides the rest, unless every state is a solution
-    marks      [n] int32, of the first state, where some nodes are done with before it; None: a fresh one
-    before     [k] global nodes that are chosen before the policy chooses; None: none
-    enough     asked of the first state, the last and between them after each selection, or every `pieces` of
-               one node, the same on all ranks: when true the solution is what it is so far, and no greedy
-               goes on
-    greedy     how the plain one takes candidates
-    nodes      of the graph, where rows between them are padding; 0: all of the block
-    begun      selections by which an earlier part of the rollout chose those before
     watch      called at first with a function that tells, before any selection, how many there were, and by
                chosen_at_own what they chose; of a greedy that goes on nothing
     Ranks      all call; identical choices on all
     """
-    most, piece = most or 1 << 62, piece_steps([block])
-    choose, share = find_rule(rule), Share(nodes or block.n, fraction)
-    residual = compact.begin(group, block, net.problem, own_marks(block, marks))
-    given = _choose_before(group, residual.env, before)
-    chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
-    if given and compact.worth_compacting(residual):
-        residual.write_back(chosen_at_own)
-        residual = compact.compact(group, residual)
-    given -= begun
-    most += given
-    scores, ends = make_scores(group, net, params, residual.env, full), enough(residual.env)
-    last: tuple[int, np.ndarray] | None = None
+    course = _Course(group, net, params, block, first, full)
+    watch(course.so_far)
+    ends = course.play(find_rule(rule), Share(first.nodes or block.n, fraction), ending, progress)
+    return course.finish(ending, ends)
 
-    def so_far() -> tuple[int, np.ndarray]:
-        if last is not None:
-            return last
-        chosen = chosen_at_own.copy()
-        residual.write_back(chosen)
-        return residual.first_step + residual.env.steps - given, chosen
 
-    watch(so_far)
-    while not (ends or residual.env.done) and residual.first_step + residual.env.steps < most and not stop():
-        beat()
-        env, made = residual.env, residual.first_step + residual.env.steps
-        steps = min(most - made, piece - env.steps % piece, pieces - (made - given) % pieces)
-        select(group, residual, scores, choose, share, steps)
-        # The sums of a mixing head are cut in the row blocks of the whole graph.
-        smaller = not full and not net.pools_to_choose and compact.worth_compacting(residual)
-        made = residual.first_step + env.steps
-        # At the same selections on any number of ranks, whenever rows are compacted.
-        asked = choose is not single or not (made - given) % pieces or env.done
-        ends = asked and enough(env)
-        if asked or smaller or not env.steps % piece:
-            progress(made - given, env)
-        if smaller:
-            residual.write_back(chosen_at_own)
-            del scores  # their rows, before there are new ones
-            residual = compact.compact(group, residual)
-            piece = piece_steps([residual.env.block])
-            scores = make_scores(group, net, params, residual.env, full)
-    made, done = residual.first_step + residual.env.steps, residual.env.done
-    last = so_far()
-    if finish and not ends and residual.env.value is None:
-        residual = play_rest(group, residual, chosen_at_own, stop, enough, greedy=greedy)
-    residual.write_back(chosen_at_own)
-    rollout = finished_rollout(group, net.problem, block, chosen_at_own, made - given, residual.env.value)
-    rest = count_chosen(group, chosen_at_own >= made) if rollout.counted else 0
-    return replace(rollout, rest=rest, done=done)
+class _Course:
+    """A rollout under way. Ranks: all call each method.
+
+    residual        what is left of the graph, and the environment there
+    chosen_at_own   what was chosen before that was compacted last
+    given           steps that were no selections: those of nodes that were chosen before
+    """
+
+    def __init__(
+        self, group: Group, net: QNetwork, params: Any, block: RowBlock, first: FirstState, full: bool
+    ) -> None:
+        self.group, self.net, self.params, self.block, self.full = group, net, params, block, full
+        self.residual = compact.begin(group, block, net.problem, own_marks(block, first.marks))
+        self.chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
+        self._last: tuple[int, np.ndarray] | None = None
+        steps = _choose_before(group, self.residual.env, first.before)
+        if steps and compact.worth_compacting(self.residual):
+            self._compact()
+        self.given = steps - first.begun
+
+    @property
+    def selections(self) -> int:
+        """By the policy, so far."""
+        return self.residual.first_step + self.residual.env.steps - self.given
+
+    def so_far(self) -> tuple[int, np.ndarray]:
+        """How many selections there were, and by chosen_at_own what they chose; of a greedy nothing."""
+        if self._last is not None:
+            return self._last
+        chosen = self.chosen_at_own.copy()
+        self.residual.write_back(chosen)
+        return self.selections, chosen
+
+    def play(
+        self, choose: Rule, share: Share, ending: Ending, progress: Callable[[int, Environment], None]
+    ) -> bool:
+        """The policy's selections; returns whether they are enough (Ending)."""
+        group, most, piece = self.group, ending.most or 1 << 62, piece_steps([self.block])
+        scores, ends = self._scores(), ending.enough(self.residual.env)
+        while not (ends or self.residual.env.done) and self.selections < most and not ending.stop():
+            beat()
+            env, made = self.residual.env, self.selections
+            steps = min(most - made, piece - env.steps % piece, ending.pieces - made % ending.pieces)
+            select(group, self.residual, scores, choose, share, steps)
+            # The sums of a mixing head are cut in the row blocks of the whole graph.
+            mixing = self.net.pools_to_choose
+            smaller = not self.full and not mixing and compact.worth_compacting(self.residual)
+            # At the same selections on any number of ranks, whenever rows are compacted.
+            asked = choose is not single or not self.selections % ending.pieces or env.done
+            ends = asked and ending.enough(env)
+            if asked or smaller or not env.steps % piece:
+                progress(self.selections, env)
+            if smaller:
+                del scores  # their rows, before there are new ones
+                self._compact()
+                piece, scores = piece_steps([self.residual.env.block]), self._scores()
+        self._last = self.so_far()
+        return ends
+
+    def finish(self, ending: Ending, ends: bool) -> Rollout:
+        """What was made, after a greedy where one goes on.
+
+        ends   whether the selections are enough, so that none does
+        """
+        group, made, done = self.group, self.selections, self.residual.env.done
+        if ending.finish and not ends and self.residual.env.value is None:
+            self.residual = play_rest(
+                group, self.residual, self.chosen_at_own, ending.stop, ending.enough, greedy=ending.greedy
+            )
+        self.residual.write_back(self.chosen_at_own)
+        value = self.residual.env.value
+        rollout = finished_rollout(group, self.net.problem, self.block, self.chosen_at_own, made, value)
+        late = self.chosen_at_own >= made + self.given
+        return replace(rollout, rest=count_chosen(group, late) if rollout.counted else 0, done=done)
+
+    def _scores(self) -> Scores:
+        return make_scores(self.group, self.net, self.params, self.residual.env, self.full)
+
+    def _compact(self) -> None:
+        """The rows that are left, alone."""
+        self.residual.write_back(self.chosen_at_own)
+        self.residual = compact.compact(self.group, self.residual)
 
 
 def _choose_before(group: Group, env: Environment, nodes: np.ndarray | None) -> int:

@@ -58,19 +58,40 @@ class Training:
     paper_replay_bytes: int = 0
 
 
+@dataclass(frozen=True)
+class Observers:
+    """Who follows a training.
+
+    record    called with each evaluation: step, loss, episodes, objective on the held-back graphs, and the
+              learner's notes
+    snapshot  called with each evaluation: step and host copies of the weights
+    tell      called during an evaluation: held-back graphs that are solved, all of them, nodes chosen, each
+              of this rank's group
+    enough    asked after each evaluation, the same on all ranks: True ends the training
+    watch     takes the seconds of the "agent" (acting, learning), of the "environment" (beginning, stepping,
+              remembering), as in RL4GO Table 3, and of "all", waiting for other groups included; evaluations
+              are in none of them
+    """
+
+    record: Recorder = lambda row: None
+    snapshot: Snapshot = lambda step, weights: None
+    tell: Teller = lambda graphs, all_graphs, nodes: None
+    enough: Callable[[], bool] = lambda: False
+    watch: Stopwatch | None = None
+
+
+NOBODY = Observers()
+
+
 def train_policy(
     group: Group,
     case: Case,
     problem: Problem,
     blocks: list[RowBlock],
     held_back: list[RowBlock],
-    record: Recorder = lambda row: None,
-    snapshot: Snapshot = lambda step, weights: None,
+    observers: Observers = NOBODY,
     keeper: Keeper = NOTHING_KEPT,
     grid: Grid | None = None,
-    enough: Callable[[], bool] = lambda: False,
-    watch: Stopwatch | None = None,
-    tell: Teller = lambda graphs, all_graphs, nodes: None,
 ) -> Training:
     """Learn a policy on the graphs `blocks`, keeping the weights that do best on `held_back`.
 
@@ -81,19 +102,10 @@ def train_policy(
     that one replica and several have equally large minibatches. The groups of a grid play some of them each.
 
     group     the ranks that share the graphs; of a grid, those of its group
-    record    called with each evaluation: step, loss, episodes, objective on the held-back graphs, and the
-              learner's notes
-    snapshot  called with each evaluation: step and host copies of the weights
     keeper    where the loop may be stopped, and what it goes on from
     grid      None: one group, which plays all replicas in turn; unsplit: every rank of a group learns the
               same by itself or, with one replica, the first one for all while they rest; each evaluates a
               share of the held-back graphs
-    enough    asked after each evaluation, the same on all ranks: True ends the training
-    watch     takes the seconds of the "agent" (acting, learning), of the "environment" (beginning, stepping,
-              remembering), as in RL4GO Table 3, and of "all", waiting for other groups included; evaluations
-              are in none of them
-    tell      called during an evaluation: held-back graphs that are solved, all of them, nodes chosen, each
-              of this rank's group
     Source    RL4GO Alg. 1; several replicas: section 3.2 (Gorila with synchronous sums)
     Ranks     all call; every rank holds its rows of every graph; the result is identical on all
     """
@@ -102,36 +114,14 @@ def train_policy(
         raise GraphError(f"training graphs: {none}, there is nothing to learn; {OTHERS}")
     if held_back and not any(block.edges for block in held_back):
         raise GraphError(f"held-back graphs: {none}, there is nothing to judge weights by (train.held_back)")
-    grid = grid or cut_grid(group, case.parallel.data, 1)
-    watch = watch or Stopwatch(group.device)
+    grid, watch = grid or cut_grid(group, case.parallel.data, 1), observers.watch or Stopwatch(group.device)
     replicas = _make_replicas(grid, case, problem, blocks, watch)
-    learner = replicas[0].learner
-    result = Training(learner.net, learner.policy.host(), best_step=0, best_total=-1)
-    so_far = _begun(grid, replicas, result, keeper.recall("train"))
-    tell_state = partial(_state, grid, replicas, result, so_far)
-
-    def look() -> None:
-        """Save, stop, go on: during an evaluation all is as it was before it."""
-        keeper.at(so_far.step, "train", tell_state)
-
-    play, over = partial(_play, grid, case, replicas, so_far, watch, look), False
-    with _saying_when(so_far):
-        while not over:
-            if grid.led is None:
-                play()
-            else:
-                by_first(grid.led, keeper, "training", play)
-                _catch_up(grid.led, learner, so_far)
-            over = so_far.step >= case.train.steps
-            step = case.train.steps if over else so_far.step
-            _evaluate(grid, case, replicas, held_back, step, so_far.losses, result, record, look, tell)
-            so_far.evaluated, so_far.losses = so_far.step // case.train.evaluate_every, []
-            snapshot(step, learner.policy.host())
-            over = over or enough()
-    stored, result.replay_bytes = _stored(grid, replicas)
+    course = _Course(grid, case, replicas, held_back, observers, keeper, watch)
+    course.run()
+    stored, course.result.replay_bytes = _stored(grid, replicas)
     mean_nodes = sum(b.n for b in blocks) / len(blocks)
-    result.paper_replay_bytes = paper_bytes(stored, mean_nodes, group.size)
-    return result
+    course.result.paper_replay_bytes = paper_bytes(stored, mean_nodes, group.size)
+    return course.result
 
 
 @dataclass
@@ -152,40 +142,110 @@ def _saying_when(so_far: _SoFar) -> Iterator[None]:
         raise Diverged(f"training, after {counted(so_far.step, 'step')}: {error}") from None
 
 
-def _play(
-    grid: Grid,
-    case: Case,
-    replicas: list[Replica],
-    so_far: _SoFar,
-    watch: Stopwatch,
-    look: Callable[[], None],
-) -> None:
-    """Play and learn until an evaluation is due.
+class _Course:
+    """A training under way: the replicas of this rank's group, how far they are, the best weights so far.
 
-    look    save, stop, go on, between two steps
-    Ranks   all call, or the first one that leads the others (Grid.led)
+    Ranks   all call its methods
     """
-    while so_far.step < case.train.steps and so_far.step // case.train.evaluate_every <= so_far.evaluated:
-        look()
-        with watch("all"):
-            # Act and remember, each replica in its own environments
-            with grid.together("playing"):
-                for replica in replicas:
-                    replica.act()
-                    with watch("environment"):
-                        replica.remember()
-            counts = [sum(r.step for r in replicas), sum(r.learner.ready() for r in replicas)]
-            made, ready = grid.total(counts)
-            so_far.step = made // grid.replicas
 
-            # Sample and train, when all replicas are ready: together
-            if ready == grid.replicas:
-                with watch("agent"):
-                    so_far.losses += _learn(grid, replicas, min(so_far.step / case.train.steps, 1.0))
+    def __init__(
+        self, grid: Grid, case: Case, replicas: list[Replica], held_back: list[RowBlock],
+        observers: Observers, keeper: Keeper, watch: Stopwatch,
+    ) -> None:  # fmt: skip
+        self.grid, self.case, self.replicas, self.held_back = grid, case, replicas, held_back
+        self.observers, self.keeper, self.watch = observers, keeper, watch
+        self.learner = learner = replicas[0].learner
+        self.result = Training(learner.net, learner.policy.host(), best_step=0, best_total=-1)
+        self.so_far = _begun(grid, replicas, self.result, keeper.recall("train"))
 
-            # Next episode where one is done
-            with watch("environment"):
-                _renew(grid, replicas)
+    def run(self) -> None:
+        """Play and learn, evaluate, and so on until all steps are made, or enough."""
+        steps, so_far, over = self.case.train.steps, self.so_far, False
+        with _saying_when(so_far):
+            while not over:
+                if self.grid.led is None:
+                    self.play()
+                else:
+                    by_first(self.grid.led, self.keeper, "training", self.play)
+                    _catch_up(self.grid.led, self.learner, so_far)
+                over = so_far.step >= steps
+                step = steps if over else so_far.step
+                self.evaluate(step)
+                so_far.evaluated, so_far.losses = so_far.step // self.case.train.evaluate_every, []
+                self.observers.snapshot(step, self.learner.policy.host())
+                over = over or self.observers.enough()
+
+    def play(self) -> None:
+        """Play and learn until an evaluation is due.
+
+        Ranks   all call, or the first one that leads the others (Grid.led)
+        """
+        grid, replicas, so_far, watch = self.grid, self.replicas, self.so_far, self.watch
+        steps, every = self.case.train.steps, self.case.train.evaluate_every
+        while so_far.step < steps and so_far.step // every <= so_far.evaluated:
+            self.look()
+            with watch("all"):
+                # Act and remember, each replica in its own environments
+                with grid.together("playing"):
+                    for replica in replicas:
+                        replica.act()
+                        with watch("environment"):
+                            replica.remember()
+                counts = [sum(r.step for r in replicas), sum(r.learner.ready() for r in replicas)]
+                made, ready = grid.total(counts)
+                so_far.step = made // grid.replicas
+
+                # Sample and train, when all replicas are ready: together
+                if ready == grid.replicas:
+                    with watch("agent"):
+                        so_far.losses += _learn(grid, replicas, min(so_far.step / steps, 1.0))
+
+                # Next episode where one is done
+                with watch("environment"):
+                    _renew(grid, replicas)
+
+    def look(self) -> None:
+        """Save, stop, go on: during an evaluation all is as it was before it."""
+        tell_state = partial(_state, self.grid, self.replicas, self.result, self.so_far)
+        self.keeper.at(self.so_far.step, "train", tell_state)
+
+    def evaluate(self, step: int) -> None:
+        """Solve the held-back graphs greedily; keep the weights when no earlier ones did as well."""
+        grid, result, losses = self.grid, self.result, self.so_far.losses
+        problem, begun = self.learner.net.problem, sum(r.begun for r in self.replicas)
+        values = self._held_back()
+        total, (episodes,) = whole_or_float(math.fsum(values)), grid.total([begun])
+        if not result.records or _does_better(problem, values, result, self.case.train.judge):
+            result.best_values, result.best_total, result.best_step = values, total, step
+            result.weights = self.learner.policy.host()
+        row: dict[str, Any] = {
+            "step": step,
+            "episodes": episodes,
+            "gradient_steps": self.learner.optimiser.step,
+            **_mean_notes(grid, self.replicas, step),
+            "loss": sum(losses) / len(losses) if losses else math.nan,
+            "held_back_nodes": total,
+            "best_step": result.best_step,
+        }
+        if grid.led is not None:  # what was learned is the first rank's
+            row = json.loads(grid.led.broadcast_text(json.dumps(row)))
+        result.records.append(row)
+        self.observers.record(row)
+
+    def _held_back(self) -> list[float]:
+        """The objectives of the held-back graphs, in no unit of theirs; identical on all ranks."""
+        beside, learner = self.grid.beside, self.learner
+        share = slice(beside.rank, None, beside.size)
+        mine, values = self.held_back[share], np.zeros(len(self.held_back))
+        with raise_together(beside, "evaluating"):
+            envs, pieces = one_at_a_time(learner.group, learner.net, learner.policy, mine)
+        for _ in self.grid.in_step(pieces, "evaluating"):
+            solved, chosen = sum(env.done for env in envs), sum(env.steps for env in envs)
+            self.observers.tell(solved, len(envs), chosen)
+            self.look()
+        values[share] = [judged(env) for env in envs]
+        # One of those beside each other has a graph's value, the others have zeros, whose bits are zeros.
+        return beside.sum_integers(values.view(np.int64)).view(np.float64).tolist()
 
 
 def _catch_up(led: Group, learner: Learner, so_far: _SoFar) -> None:
@@ -273,61 +333,6 @@ def mean_lesson(grid: Grid, lessons: list[Lesson]) -> Lesson:
 
 def _one(xp: Any, value: float) -> Any:
     return xp.full(1, value, dtype=xp.float32)
-
-
-def _evaluate(
-    grid: Grid,
-    case: Case,
-    replicas: list[Replica],
-    held_back: list[RowBlock],
-    step: int,
-    losses: list[float],
-    result: Training,
-    record: Recorder,
-    look: Callable[[], None],
-    tell: Teller,
-) -> None:
-    """Solve the held-back graphs greedily; keep the weights when no earlier ones did as well.
-
-    look    called every now and then, by all ranks together
-    Ranks   all call
-    """
-    learner = replicas[0].learner
-    problem, begun = learner.net.problem, sum(r.begun for r in replicas)
-    values = _held_back(grid, learner, held_back, look, tell)
-    total, (episodes,) = whole_or_float(math.fsum(values)), grid.total([begun])
-    if not result.records or _does_better(problem, values, result, case.train.judge):
-        result.best_values, result.best_total, result.best_step = values, total, step
-        result.weights = learner.policy.host()
-    row: dict[str, Any] = {
-        "step": step,
-        "episodes": episodes,
-        "gradient_steps": learner.optimiser.step,
-        **_mean_notes(grid, replicas, step),
-        "loss": sum(losses) / len(losses) if losses else math.nan,
-        "held_back_nodes": total,
-        "best_step": result.best_step,
-    }
-    if grid.led is not None:  # what was learned is the first rank's
-        row = json.loads(grid.led.broadcast_text(json.dumps(row)))
-    result.records.append(row)
-    record(row)
-
-
-def _held_back(
-    grid: Grid, learner: Learner, held_back: list[RowBlock], look: Callable[[], None], tell: Teller
-) -> list[float]:
-    """The objectives of the held-back graphs, in no unit of theirs. Ranks: all call; identical on all."""
-    share = slice(grid.beside.rank, None, grid.beside.size)
-    mine, values = held_back[share], np.zeros(len(held_back))
-    with raise_together(grid.beside, "evaluating"):
-        envs, pieces = one_at_a_time(learner.group, learner.net, learner.policy, mine)
-    for _ in grid.in_step(pieces, "evaluating"):
-        tell(sum(env.done for env in envs), len(envs), sum(env.steps for env in envs))
-        look()
-    values[share] = [judged(env) for env in envs]
-    # One of those beside each other has a graph's value, the others have zeros, whose bits are zeros.
-    return grid.beside.sum_integers(values.view(np.int64)).view(np.float64).tolist()
 
 
 def whole_or_float(value: float) -> float:

@@ -24,7 +24,16 @@ from app.problems.table import UNTRAINED, WEIGHED
 from app.rl.dynamics import follows_compiled
 from app.rl.env import Environment
 from app.rl.forest import ACROSS
-from app.rl.rollout import Rollout, drop_redundant, finished_rollout, one_at_a_time, roll_out
+from app.rl.rollout import (
+    FRESH,
+    Ending,
+    FirstState,
+    Rollout,
+    drop_redundant,
+    finished_rollout,
+    one_at_a_time,
+    roll_out,
+)
 from app.rl.rules import find_rule
 from app.rl.select import single
 from app.search.node_tools import refuse_weights
@@ -232,11 +241,11 @@ def _solve_one(
             "%s: evaluation %d, %d candidates and %d %s left", graph.name, evaluations, candidates, left, what
         )
 
+    first = FRESH if before is None else FirstState(before=before.chosen)
     with log.phase("policy"):
         rollout = roll_out(
             block.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress,
-            stop=stop, most=case.search.evaluations, finish=True,
-            before=None if before is None else before.chosen,
+            first=first, ending=Ending(stop, case.search.evaluations, finish=True),
         )  # fmt: skip
     log.info(
         "%s: %s of %.10g%s, %d evaluations%s, exchange %s",

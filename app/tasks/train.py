@@ -22,7 +22,7 @@ from app.plots.runs import plot_learning
 from app.problems.problem import Problem, state_size
 from app.problems.table import WEIGHED, problem_of
 from app.rl.qnet import QNetwork
-from app.rl.training import Recorder, Training, train_policy, whole_or_float
+from app.rl.training import Observers, Recorder, Training, train_policy, whole_or_float
 from app.rl.weights import save_weights
 from app.sparse.rowblock import RowBlock
 from app.tasks.compare import compare_graphs, spatial_of
@@ -87,11 +87,9 @@ def learn(
 
     training = _trained_before(context, problem)
     if training is None:
+        observers = Observers(_recorder(context), tell=partial(_tell, log))
         with log.phase("train"):
-            training = train_policy(
-                grid.group, case, problem, blocks, held, _recorder(context), keeper=context.keeper,
-                grid=grid, tell=partial(_tell, log),
-            )  # fmt: skip
+            training = train_policy(grid.group, case, problem, blocks, held, observers, context.keeper, grid)
         _keep(context, training)
     log.info(
         "trained %d steps; best weights from step %d; replay memory %d bytes (RL4GO's tuples: %d)",

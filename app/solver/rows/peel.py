@@ -23,6 +23,8 @@ from app.rl import compact
 from app.rl.env import Environment
 from app.rl.plain_rest import Greedy, play_rest
 from app.rl.rollout import (
+    Ending,
+    FirstState,
     Rollout,
     count_chosen,
     drop_redundant,
@@ -226,10 +228,9 @@ def peel_rows(group: Group, kind: RowKind, peeler: Peeler, made: Peeled) -> Peel
     for number, nodes in enumerate(made.stages):
         kind.take(group, nodes, Rounds(most=ROUNDS if number < made.early else LATE_ROUNDS))
     while len(kind.nodes) and not kind.fits(len(kind.nodes), kind.edges):
-        block, own = _block(group, kind, peeler.exchange)
-        rollout = _stage(group, kind, peeler, block, own, made)
-        ours = np.flatnonzero(rollout.chosen_at_own[: block.n_real] >= 0)
-        nodes = everywhere(group, own[ours])
+        stage = _Stage(group, kind, peeler, made)
+        rollout = stage.run()
+        nodes = stage.chosen(rollout.chosen_at_own)
         made.evaluations += rollout.evaluations
         made.chosen += len(nodes)
         made.greedy += rollout.rest
@@ -248,78 +249,116 @@ def complete(group: Group, kind: RowKind, peeler: Peeler, made: Peeled) -> np.nd
     """
     if not len(kind.nodes) or kind.weights is not None or _is_late(peeler, made):
         return None
-    block, own = _block(group, kind, peeler.exchange)
-    rollout = _stage(group, kind, peeler, block, own, made, whole=True)
+    stage = _Stage(group, kind, peeler, made, whole=True)
+    rollout = stage.run()
     if not rollout.evaluations:
         return None
     made.evaluations += rollout.evaluations
     if kind.marks() is None:
         rollout = drop_redundant(group, rollout)
-    real = own[: block.n_real] >= 0
-    nodes = kind.allowed(everywhere(group, own[: block.n_real][rollout.solution_own & real]))
+    own = stage.own[: stage.block.n_real]
+    nodes = kind.allowed(everywhere(group, own[rollout.solution_own & (own >= 0)]))
     solution = np.zeros(len(kind.nodes), dtype=bool)
     solution[np.searchsorted(kind.nodes, nodes)] = True
     return solution
 
 
-def _stage(
-    group: Group, kind: RowKind, peeler: Peeler, block: RowBlock, own: np.ndarray, made: Peeled,
-    whole: bool = False,
-) -> Rollout:  # fmt: skip
-    """One stretch of choices on what is left; whole: to the end. Ranks: all call."""
-    marks, nodes, begun = _spread(kind, own, block), len(kind.nodes), None if whole else made.begun
-    first = (0, 0) if begun is None else begun.size
-    late, counted = begun is None and _is_late(peeler, made), made.evaluations
-    asked = made.asked and kind.weights is None
-    hasty = not asked and peeler.part > greedy_share(kind)
-    stage = LATE_STAGE if late or hasty else STAGE
+class _Stage:
+    """One stretch of choices on a rest, until rows are to be reduced again. Ranks: all call its methods.
 
-    def enough(env: Environment) -> bool:
-        nonlocal first
-        if whole:
+    whole        True: to the end
+    block, own   the rows of what is left, and the nodes that they are (_block)
+    begun        how far an earlier part of the run has come in it, or None
+    size         nodes and edges at its beginning; 0 before that has been looked at
+    counted      evaluations made in all
+    """
+
+    def __init__(
+        self, group: Group, kind: RowKind, peeler: Peeler, made: Peeled, whole: bool = False
+    ) -> None:
+        self.group, self.kind, self.peeler, self.made, self.whole = group, kind, peeler, made, whole
+        self.block, self.own = _block(group, kind, peeler.exchange)
+        self.marks = _spread(kind, self.own, self.block)
+        self.begun = None if whole else made.begun
+        self.size = (0, 0) if self.begun is None else self.begun.size
+        self.counted, self._share = made.evaluations, STAGE
+
+    def run(self) -> Rollout:
+        """The choices of a policy; of a plain greedy where nodes have weights, which a policy does not
+        see, or where it is asked no more.
+        """
+        kind, peeler = self.kind, self.peeler
+        late = self.begun is None and _is_late(peeler, self.made)
+        asked = self.made.asked and kind.weights is None
+        hasty = not asked and peeler.part > greedy_share(kind)
+        self._share = LATE_STAGE if late or hasty else STAGE
+        return self._by_greedy(asked) if late or kind.weights is not None else self._by_policy()
+
+    def chosen(self, chosen_at_own: np.ndarray) -> np.ndarray:
+        """[k] int64, the nodes chosen, by when they were [n_own]."""
+        ours = np.flatnonzero(chosen_at_own[: self.block.n_real] >= 0)
+        return everywhere(self.group, self.own[ours])
+
+    def _by_policy(self) -> Rollout:
+        peeler, made, nodes = self.peeler, self.made, len(self.kind.nodes)
+        rule, fraction, selections, before = peeler.rule, peeler.fraction, 0, None
+        left = peeler.most - made.evaluations if peeler.most else 0
+        if self.begun is not None:
+            selections, before = self.begun.selections, self._places(self.begun.nodes)
+            left = selections if made.cut_short else left
+        if rule == "single" and nodes > ONE_BY_ONE and peeler.part > ONE:
+            rule, fraction = "fraction", peeler.part
+        ending = Ending(
+            self._stop, max(left, 0), finish=True, greedy=_greedy(self.kind, AFTER * peeler.part),
+            enough=self._enough, pieces=max(nodes // PIECES, 1),
+        )  # fmt: skip
+        return roll_out(
+            self.group, peeler.net, peeler.params, self.block, rule, fraction, self._tell,
+            first=FirstState(self.marks, before, selections, nodes), ending=ending, watch=self._watch,
+        )  # fmt: skip
+
+    def _by_greedy(self, asked: bool) -> Rollout:
+        """asked   whether a policy was, whose part of the candidates the greedy's then follows"""
+        group, kind, block, peeler = self.group, self.kind, self.block, self.peeler
+        problem = peeler.net.problem
+        residual = compact.begin(group, block, problem, _own_part(block, self.marks))
+        chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
+        price_own = None
+        if kind.weights is not None:
+            price_own = kind.weights[np.maximum(self.own, 0)].astype(np.float32)
+        greedy = _greedy(kind, (AFTER if asked else 1) * peeler.part)
+        residual = play_rest(group, residual, chosen_at_own, peeler.stop, self._enough, price_own, greedy)
+        residual.write_back(chosen_at_own)
+        rollout = finished_rollout(group, problem, block, chosen_at_own, 0, None)
+        return replace(rollout, rest=count_chosen(group, chosen_at_own >= 0))
+
+    def _places(self, nodes: np.ndarray) -> np.ndarray:
+        """[k] int64, nodes [k] as the block numbers them."""
+        return everywhere(self.group, self.block.lo + np.flatnonzero(np.isin(self.own, nodes)))
+
+    def _enough(self, env: Environment) -> bool:
+        """Whether the rest fits, or so much is gone that it is to be reduced."""
+        if self.whole:
             return False
-        size = kind.size(env.totals)
-        first = first if any(first) else size
-        return size != first and (kind.fits(*size) or size[1] <= stage * first[1])
+        size = self.kind.size(env.totals)
+        self.size = self.size if any(self.size) else size
+        return size != self.size and (self.kind.fits(*size) or size[1] <= self._share * self.size[1])
 
-    def stop() -> bool:
-        made.cut_short |= bool(peeler.stop()) and counted > made.evaluations  # as a replay tells stages apart
-        return made.cut_short
+    def _stop(self) -> bool:
+        # As a replay tells stages apart: not before the first selection of this one.
+        self.made.cut_short |= bool(self.peeler.stop()) and self.counted > self.made.evaluations
+        return self.made.cut_short
 
-    def tell(evaluations: int, env: Environment) -> None:
-        nonlocal counted
-        counted = made.evaluations + evaluations
-        peeler.tell(counted, env)
+    def _tell(self, evaluations: int, env: Environment) -> None:
+        self.counted = self.made.evaluations + evaluations
+        self.peeler.tell(self.counted, env)
 
-    if late or kind.weights is not None:
-        return _by_greedy(group, kind, peeler, block, own, marks, enough, asked)
-    left = peeler.most - made.evaluations if peeler.most else 0
-    if begun is not None and made.cut_short:
-        left = begun.selections
-
-    def watch(so_far: Callable[[], tuple[int, np.ndarray]]) -> None:
+    def _watch(self, so_far: Callable[[], tuple[int, np.ndarray]]) -> None:
         def told() -> Begun:
             selections, chosen_at_own = so_far()
-            ours = np.flatnonzero(chosen_at_own[: block.n_real] >= 0)
-            return Begun(selections, everywhere(group, own[ours]), first)
+            return Begun(selections, self.chosen(chosen_at_own), self.size)
 
-        made.so_far = None if whole else told
-
-    before = None if begun is None else _places(group, block, own, begun.nodes)
-    rule, fraction = peeler.rule, peeler.fraction
-    if rule == "single" and nodes > ONE_BY_ONE and peeler.part > ONE:
-        rule, fraction = "fraction", peeler.part
-    return roll_out(
-        group, peeler.net, peeler.params, block, rule, fraction, tell, stop=stop, most=max(left, 0),
-        finish=True, marks=marks, enough=enough, pieces=max(nodes // PIECES, 1),
-        greedy=_greedy(kind, AFTER * peeler.part), nodes=nodes, before=before,
-        begun=0 if begun is None else begun.selections, watch=watch,
-    )  # fmt: skip
-
-
-def _places(group: Group, block: RowBlock, own: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """[k] int64, nodes [k] as the block numbers them. Ranks: all call."""
-    return everywhere(group, block.lo + np.flatnonzero(np.isin(own, nodes)))
+        self.made.so_far = None if self.whole else told
 
 
 def _is_late(peeler: Peeler, made: Peeled) -> bool:
@@ -334,25 +373,6 @@ def _is_late(peeler: Peeler, made: Peeled) -> bool:
 def _has_ended(peeler: Peeler, made: Peeled) -> bool:
     """Whether the policy has made all its selections."""
     return not made.asked or 0 < peeler.most <= made.evaluations
-
-
-def _by_greedy(
-    group: Group, kind: RowKind, peeler: Peeler, block: RowBlock, own: np.ndarray, marks: np.ndarray | None,
-    enough: Callable[[Environment], bool], asked: bool,
-) -> Rollout:  # fmt: skip
-    """The same by the plain greedy alone: by weights, which a policy does not see, or where it is asked no
-    more. Ranks: all call.
-
-    asked   whether a policy was, whose part of the candidates the greedy's then follows
-    """
-    residual = compact.begin(group, block, peeler.net.problem, _own_part(block, marks))
-    chosen_at_own = np.full(block.n_own, -1, dtype=np.int32)
-    price_own = None if kind.weights is None else kind.weights[np.maximum(own, 0)].astype(np.float32)
-    greedy = _greedy(kind, (AFTER if asked else 1) * peeler.part)
-    residual = play_rest(group, residual, chosen_at_own, peeler.stop, enough, price_own, greedy)
-    residual.write_back(chosen_at_own)
-    made = finished_rollout(group, peeler.net.problem, block, chosen_at_own, 0, None)
-    return replace(made, rest=count_chosen(group, chosen_at_own >= 0))
 
 
 def _block(group: Group, kind: RowKind, exchange: str) -> tuple[RowBlock, np.ndarray]:

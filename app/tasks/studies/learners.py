@@ -30,7 +30,7 @@ from app.rl.learners import find_learner
 from app.rl.qnet import QNetwork
 from app.rl.rollout import judged, rolled_out_one_at_a_time
 from app.rl.select import random_candidates
-from app.rl.training import train_policy
+from app.rl.training import Observers, train_policy
 from app.rng import stream
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
@@ -224,10 +224,10 @@ def _random_values(
 def _trained(alone: Context, grounds: Grounds) -> dict[str, Any]:
     """Train one cell, and compare its best weights with the random policy on the unseen graphs."""
     group, begun, first = alone.group, time.process_time(), []
+    observers = Observers(snapshot=lambda step, weights: None if first else first.append(weights))
     training = train_policy(
-        group, alone.case, grounds.problem, grounds.blocks, grounds.held_back,
-        snapshot=lambda step, weights: None if first else first.append(weights), keeper=alone.keeper,
-    )  # fmt: skip
+        group, alone.case, grounds.problem, grounds.blocks, grounds.held_back, observers, alone.keeper
+    )
     seconds = time.process_time() - begun
     before = _values(group, training.net, first[0], grounds.tests)
     values = _values(group, training.net, training.weights, grounds.tests)

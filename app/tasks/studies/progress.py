@@ -29,7 +29,7 @@ from app.plots.charts import plot_bars, plot_lines
 from app.problems.table import problem_of
 from app.rl.qnet import QNetwork
 from app.rl.rollout import rolled_out_one_at_a_time
-from app.rl.training import train_policy
+from app.rl.training import Observers, train_policy
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.studies.cells import cell
@@ -273,11 +273,11 @@ def _train(context: Context, course: Course, references: References) -> None:
     def enough() -> bool:
         return case.study.stop and course.meets(course.lines[-1]["ratios"])
 
+    observers = Observers(
+        lambda row: steps.append(row["gradient_steps"]), snapshot, enough=enough, watch=watch
+    )
     with log.phase("train"):
-        training = train_policy(
-            grid.group, case, problem, blocks, held, lambda row: steps.append(row["gradient_steps"]),
-            snapshot, context.keeper, grid, enough, watch,
-        )  # fmt: skip
+        training = train_policy(grid.group, case, problem, blocks, held, observers, context.keeper, grid)
     params.set(training.weights)
     course.kept, course.weights = tests.ratios(net, params), digest(training.weights)
     end = course.reached()

@@ -24,7 +24,7 @@ from app.problems.table import problem_of
 from app.recipes import find_recipe
 from app.rl.qnet import QNetwork
 from app.rl.rollout import rolled_out_one_at_a_time
-from app.rl.training import Training, train_policy
+from app.rl.training import Observers, Training, train_policy
 from app.rl.weights import save_weights
 from app.sparse.rowblock import RowBlock
 from app.tasks.compare import compare_graphs
@@ -125,11 +125,9 @@ def _train_and_test(
             "%s: step %d, held-back %s %d", name, row["step"], problem.solution, row["held_back_nodes"]
         )
 
+    observers = Observers(record, lambda step, weights: snapshots.append((step, weights)))
     with context.log.phase("train"):
-        training = train_policy(
-            group, case, problem, blocks, held, record,
-            lambda step, weights: snapshots.append((step, weights)), context.keeper, grid,
-        )  # fmt: skip
+        training = train_policy(group, case, problem, blocks, held, observers, context.keeper, grid)
     with context.log.phase("test"):
         found = [
             mean_ratio(ratios(tests, _solution_sizes(context, training.net, weights, tests)))
