@@ -22,6 +22,7 @@ from app.api.pairs import mapping_named, two_graphs, with_pairs
 from app.api.results import Checked, Solution, TrainedPolicy
 from app.api.routes import with_deliveries, with_needs
 from app.case.file import merged
+from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
@@ -159,15 +160,15 @@ def solve(
         said = f"solve: {context.case.problem.name} is of edges without directions"
         warnings.warn(f"{said}: those of a directed graph count both ways", stacklevel=3)
     context = replace(context, case=with_searches(context.case))
-    counts = WEIGHED.get(context.case.problem.name, "")
     refuse_node_weights(context.case.problem.name, node_weights)
-    context, graph, pair, first = two_graphs(context, graph)
-    loaded, labels = loaded_graph(context, graph, node_weights, counts, prizes=prizes)
-    labels = labels if first is None else first
     words = _Words(
         element_weights, inside, outside, terminals, demands, capacity, depot, vehicles, windows, service,
         max_length, seeds, similarity,
     )  # fmt: skip
+    context, graph, pair, first = two_graphs(context, graph)
+    counts = WEIGHED.get(context.case.problem.name, "")
+    loaded, labels = loaded_graph(context, graph, node_weights, counts, prizes=prizes)
+    labels = labels if first is None else first
     loaded = _with_words(context, loaded, labels, pair, words)
     loaded = with_start(context, loaded, labels, start)
     problem = problem_of(context.case)
@@ -224,32 +225,40 @@ def check(
     context = context_of_settings(merged(settings, asked), comm, verbose)
     refuse_data_keys(context.case, "solve")
     refuse_node_weights(context.case.problem.name, node_weights)
-    if certificate is None:
-        certificate = answer.certificate if isinstance(answer, Solution) else b""
-    certificate = os.fspath(certificate) if isinstance(certificate, os.PathLike) else certificate
-    path = os.fspath(answer) if isinstance(answer, str | os.PathLike) else ""
-    with raise_together(context.group, "reading the certificate"):
-        if not isinstance(certificate, str | bytes):
-            right = "bytes or the path of a file would be right"
-            raise CaseError(f"certificate: found {show(certificate)}; {right}")
-        if answer is None:
-            raise GraphError("answer: found None; a Solution or a list of nodes would be right")
-    content = sha256(certificate).hexdigest() if isinstance(certificate, bytes) else "a file"
-    check_given(context.group, {"certificate": content, "answer": "a file" if path else "nodes"})
-    counts = WEIGHED.get(context.case.problem.name, "")
-    context, graph, pair, first = two_graphs(context, graph)
-    loaded, labels = loaded_graph(context, graph, node_weights, counts, prizes=prizes)
-    labels = labels if first is None else first
+    certificate, path = _answer_given(context.group, answer, certificate)
     words = _Words(
         element_weights, inside, outside, terminals, demands, capacity, depot, vehicles, windows, service,
         max_length, seeds, similarity,
     )  # fmt: skip
+    context, graph, pair, first = two_graphs(context, graph)
+    counts = WEIGHED.get(context.case.problem.name, "")
+    loaded, labels = loaded_graph(context, graph, node_weights, counts, prizes=prizes)
+    labels = labels if first is None else first
     loaded = _with_words(context, loaded, labels, pair, words)
     refuse_unfit(context, problem_of(context.case), loaded)
     if not path:
         loaded = with_start(context, loaded, labels, answer, "answer")
     found = value_given(context, loaded, certificate, path)
     return Checked(**asdict(found), optimal=found.gap == 0)
+
+
+def _answer_given(group: Group, answer: Any, certificate: str | bytes | None) -> tuple[str | bytes, str]:
+    """What proves an answer's bound, and the path of the answer, "" in memory; both are refused where they
+    are none. Ranks: all call.
+    """
+    if certificate is None:
+        certificate = answer.certificate if isinstance(answer, Solution) else b""
+    certificate = os.fspath(certificate) if isinstance(certificate, os.PathLike) else certificate
+    path = os.fspath(answer) if isinstance(answer, str | os.PathLike) else ""
+    with raise_together(group, "reading the certificate"):
+        if not isinstance(certificate, str | bytes):
+            right = "bytes or the path of a file would be right"
+            raise CaseError(f"certificate: found {show(certificate)}; {right}")
+        if answer is None:
+            raise GraphError("answer: found None; a Solution or a list of nodes would be right")
+    content = sha256(certificate).hexdigest() if isinstance(certificate, bytes) else "a file"
+    check_given(group, {"certificate": content, "answer": "a file" if path else "nodes"})
+    return certificate, path
 
 
 def _policy(context: Context, weights: str | TrainedPolicy) -> Policy:

@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from app.case.config import Case
+from app.case.gnn import RgcnCase
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
 from app.gnn.archive import LARGEST, replaced
@@ -76,56 +78,95 @@ def classify_relations(
 
     model   the weights, where they are in memory     called   names of a caller; None: those of the triples
     """
-    case, log, group = context.case, context.log, context.group
+    case, group = context.case, context.group
     if inputs is not None and (case.rgcn.parts > 1 or case.memory.fast_mb):
         key = "rgcn.parts" if case.rgcn.parts > 1 else "memory.fast_mb"
         raise CaseError(f"{key}: is of weights for each node, and there are features; leave it out")
-    with log.phase("set up"), raise_together(group, "reading weights"):
-        saved, unknown = model or (load_rgcn(case.rgcn.weights) if case.rgcn.weights else None), 0
-        rgcn, least, path = case.rgcn, case.rgcn.min_edges, case.rgcn.weights
-        if saved:
-            saved.refuse_links(path)
-            rgcn, least = saved.architecture_of(rgcn), saved.least_edges(triples)
-            triples, labels, unknown = saved.renumber(path, triples, labels)
-        graph = relational_graph(triples, rgcn.inverse, least)
-        edges = "" if inputs else edges_digest(graph, labels.nodes)
-        if saved:
-            saved.check_fits(path, inputs.width if inputs else 0, labels.classes, edges)
-    called = called or Called.of(triples)
-    rows = check_nodes(context, triples, labels, called)
-    _say_graph(context, triples, graph, labels)
-    budget = TierBudget.of(case.memory)
-    counts = {"triples": len(triples), "graph": graph, "labels": labels, "inputs": inputs}
-    make = partial(classes_plan, rgcn, **counts, fast_bytes=budget.limit)
-    context = settle(context, triples.name, make)
-    group = context.group
-    if unknown:
-        context.warn(f"{unknown} triples are left out: the weights do not know their relations")
-    if said := replaced("rgcn", case.rgcn, rgcn):
+    with context.log.phase("set up"), raise_together(group, "reading weights"):
+        work = _work_of(case, triples, labels, inputs, model)
+    called = called or Called.of(work.triples)
+    rows = check_nodes(context, work.triples, work.labels, called)
+    _say_graph(context, work.triples, work.graph, work.labels)
+    counts = {"triples": len(work.triples), "graph": work.graph, "labels": work.labels, "inputs": inputs}
+    make = partial(classes_plan, work.rgcn, **counts, fast_bytes=TierBudget.of(case.memory).limit)
+    context = settle(context, work.triples.name, make)
+    if work.unknown:
+        context.warn(f"{work.unknown} triples are left out: the weights do not know their relations")
+    if said := replaced("rgcn", case.rgcn, work.rgcn):
         context.warn(f"the weights bring their layers: {said}")
+    found = _trained(context, work)
+    weights = found.net.weights_digest(context.group)
+    both = {"predictions": found.predictions, "weights": np.frombuffer(bytes.fromhex(weights), np.uint8)}
+    told = explain_classes(context, work.graph, work.labels, inputs, found, rows, called)
+    return Relational(context, work.graph, work.labels, found, work.about, digest(both), weights, told)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a network is made of and works on.
+
+    rgcn      the case's table, with the layers of trained weights
+    triples, labels   as these number relations and classes
+    saved     these weights, or None     unknown   triples left out, whose relations they do not know
+    edges     the digest of the graph, where weights are of its nodes, else ""
+    """
+
+    rgcn: RgcnCase
+    triples: Triples
+    labels: NodeLabels
+    inputs: Features | None
+    graph: RelationalGraph
+    saved: SavedRgcn | None
+    unknown: int
+    edges: str
+
+    @property
+    def about(self) -> SavedRgcn:
+        """What weights.npz says of the network, without arrays; no names where two are the same."""
+        relations = [name for name, kept in zip(self.triples.relation_names, self.graph.kept) if kept]
+        names = relations, self.labels.class_names
+        known = [each if len(set(each)) == len(each) else [] for each in names]
+        width = self.inputs.width if self.inputs else 0
+        return SavedRgcn(self.rgcn, width, self.labels.classes, self.edges, {}, *known)
+
+
+def _work_of(
+    case: Case, triples: Triples, labels: NodeLabels, inputs: Features | None, model: SavedRgcn | None
+) -> _Work:
+    """What a case is about. Raises CaseError where trained weights are of something else."""
+    path, rgcn, least, unknown = case.rgcn.weights, case.rgcn, case.rgcn.min_edges, 0
+    saved = model or (load_rgcn(path) if path else None)
+    if saved:
+        saved.refuse_links(path)
+        rgcn, least = saved.architecture_of(rgcn), saved.least_edges(triples)
+        triples, labels, unknown = saved.renumber(path, triples, labels)
+    graph = relational_graph(triples, rgcn.inverse, least)
+    edges = "" if inputs else edges_digest(graph, labels.nodes)
+    if saved:
+        saved.check_fits(path, inputs.width if inputs else 0, labels.classes, edges)
+    return _Work(rgcn, triples, labels, inputs, graph, saved, unknown, edges)
+
+
+def _trained(context: Context, work: _Work) -> RelationalFit:
+    """The epochs, and what they came to. Ranks: all call."""
+    case, group, budget = context.case, context.group, TierBudget.of(context.case.memory)
 
     def begin(net: RGCN) -> None:
-        if saved:
-            saved.put(path, net.whole(group))
+        if work.saved:
+            work.saved.put(case.rgcn.weights, net.whole(group))
 
-    with log.phase("train"):
+    with context.log.phase("train"):
         found = train_rgcn(
-            group, graph, labels, rgcn, case.seed, budget, _recorder(context), case.run.check_every, inputs,
-            begin, context.keeper, context.alike,
+            group, work.graph, work.labels, work.rgcn, case.seed, budget, _recorder(context),
+            case.run.check_every, work.inputs, begin, context.keeper, context.alike,
         )  # fmt: skip
     shares = ", ".join(f"{split} {share:.4f}" for split, share in found.accuracy.items())
-    log.info(
+    context.log.info(
         "%d epochs in %.2f s (%.2f ms each); %s",
         found.epochs, found.seconds, 1e3 * found.seconds / max(found.epochs, 1),
         f"accuracy: {shares}" if shares else "no labelled nodes to tell the accuracy by",
     )  # fmt: skip
-    names = [name for name, kept in zip(triples.relation_names, graph.kept) if kept], labels.class_names
-    known = [each if len(set(each)) == len(each) else [] for each in names]
-    about = SavedRgcn(rgcn, inputs.width if inputs else 0, labels.classes, edges, {}, *known)
-    weights = found.net.weights_digest(group)
-    both = {"predictions": found.predictions, "weights": np.frombuffer(bytes.fromhex(weights), np.uint8)}
-    told = explain_classes(context, graph, labels, inputs, found, rows, called)
-    return Relational(context, graph, labels, found, about, digest(both), weights, told)
+    return found
 
 
 # ---- what is said and written ------------------------------------------------------------------------------

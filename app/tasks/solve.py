@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,41 +69,18 @@ def written_of(solved: Solved) -> Written:
 
 def run_solve(context: Context) -> dict[str, Any]:
     """Answer the problem on every graph; returns the task's part of result.json. Ranks: all call."""
-    problem, table = problem_of(context.case), context.case.graph
-    policy = find_policy(context)
-    count = count_graphs(table)
+    problem, policy = problem_of(context.case), find_policy(context)
+    count = count_graphs(context.case.graph)
     if not count:
         raise CaseError("graph: nothing to solve; set graph.path=FILE or graph.generator")
-    weights = f", weights {policy.digest[:12]}" if policy.digest else ""
-    context.log.info("policy: %s%s", policy.source, weights)
-    if unread := unread_tables(context.case):
-        context.log.info("not read, as policy.weights names weights: %s", ", ".join(unread))
-    if (search := context.case.search).solver == "policy" and search.steps != SearchCase().steps:
-        context.log.info('not read, as search.solver = "policy" makes no search: search.steps')
+    _say_policy(context, policy)
     if count == 1:
         context = replace(context, case=with_searches(context.case))
-    grid = context.solving_grid(count)
-    if grid.groups > 1:
-        sharing = f"{grid.group.size} rank{'s' if grid.group.size > 1 else ''}"
-        context.log.info("%d graphs, %d at once, %s each", count, grid.groups, sharing)
-    elif count > 1 and context.group.size > FEW_RANKS and not context.case.parallel.spatial:
-        most = max(g for g in range(1, count + 1) if context.group.size % g == 0)
-        said = "%d graphs, one after the other on all ranks; parallel.data=%d would solve %d at once"
-        context.log.info(said, count, most, most)
-    with grid.together("reading the graphs"):
-        graphs = context.within(grid).load(table, "instances", slice(grid.number, None, grid.groups))
-        for loaded in graphs:
-            refuse_unfit(context, problem, loaded)
-    graphs = _named_apart(context, grid, graphs)
-    sizes = [loaded.graph.n for loaded in graphs if is_small(loaded)]
-    largest = grid.across.max_integer(max(sizes, default=1))
-    solve = _solve_one_by_one if grid.groups == 1 else _solve_at_once
+    work = _work_of(context, problem, policy, count)
+    solve = _solve_one_by_one if work.grid.groups == 1 else _solve_at_once
     instances, traced = [], []
-    answers = {i: context.keeper.recall(f"answer {i}") for i in range(count)}
-    known = {i: state for i, state in answers.items() if state is not None}
-    _warn_of_unproved(context, known)
     try:
-        for entry, written, solved in solve(context, grid, problem, policy, graphs, largest, known):
+        for entry, written, solved in solve(context, work):
             instances.append(entry)
             traced += [] if solved is None else [solved]
             if context.folder is not None:
@@ -122,6 +99,62 @@ def run_solve(context: Context) -> dict[str, Any]:
         plot_curves(context.folder, context.log, curves)
     together = hashlib.sha256("".join(i["digest"] for i in instances).encode()).hexdigest()
     return {"digest": together, "weights_digest": policy.digest, "instances": instances}
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What the groups of a grid have to answer.
+
+    graphs    of this group: of all graphs, in order, every so many-th
+    largest   nodes of the largest graph of all groups, of those that are small (rollouts.is_small)
+    known     answers of an earlier part of the run, by number in the case
+    """
+
+    grid: Grid
+    problem: Problem
+    policy: Policy
+    graphs: list[Loaded]
+    largest: int
+    known: dict[int, State]
+
+
+def _work_of(context: Context, problem: Problem, policy: Policy, count: int) -> _Work:
+    """The groups of ranks, and the graphs that each has read. Ranks: all call."""
+    grid = context.solving_grid(count)
+    _say_groups(context, grid, count)
+    with grid.together("reading the graphs"):
+        share = slice(grid.number, None, grid.groups)
+        graphs = context.within(grid).load(context.case.graph, "instances", share)
+        for loaded in graphs:
+            refuse_unfit(context, problem, loaded)
+    graphs = _named_apart(context, grid, graphs)
+    sizes = [loaded.graph.n for loaded in graphs if is_small(loaded)]
+    largest = grid.across.max_integer(max(sizes, default=1))
+    answers = {i: context.keeper.recall(f"answer {i}") for i in range(count)}
+    known = {i: state for i, state in answers.items() if state is not None}
+    _warn_of_unproved(context, known)
+    return _Work(grid, problem, policy, graphs, largest, known)
+
+
+def _say_policy(context: Context, policy: Policy) -> None:
+    """Which policy there is, and which keys count for nothing with it."""
+    weights = f", weights {policy.digest[:12]}" if policy.digest else ""
+    context.log.info("policy: %s%s", policy.source, weights)
+    if unread := unread_tables(context.case):
+        context.log.info("not read, as policy.weights names weights: %s", ", ".join(unread))
+    if (search := context.case.search).solver == "policy" and search.steps != SearchCase().steps:
+        context.log.info('not read, as search.solver = "policy" makes no search: search.steps')
+
+
+def _say_groups(context: Context, grid: Grid, count: int) -> None:
+    """How many graphs are answered at once, and by how many ranks."""
+    if grid.groups > 1:
+        sharing = f"{grid.group.size} rank{'s' if grid.group.size > 1 else ''}"
+        context.log.info("%d graphs, %d at once, %s each", count, grid.groups, sharing)
+    elif count > 1 and context.group.size > FEW_RANKS and not context.case.parallel.spatial:
+        most = max(g for g in range(1, count + 1) if context.group.size % g == 0)
+        said = "%d graphs, one after the other on all ranks; parallel.data=%d would solve %d at once"
+        context.log.info(said, count, most, most)
 
 
 def _keep(context: Context, number: int, state: State) -> None:
@@ -184,28 +217,24 @@ def with_searches(case: Case) -> Case:
 Told = tuple[dict[str, Any], Written, Solved | None]
 
 
-def _solve_one_by_one(
-    context: Context, grid: Grid, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int,
-    known: dict[int, State],
-) -> Iterator[Told]:  # fmt: skip
+def _solve_one_by_one(context: Context, work: _Work) -> Iterator[Told]:
     """Every graph on all ranks, in order. Ranks: all call."""
+    graphs, known = work.graphs, work.known
     found = {id(graphs[i]): recalled(context, graphs[i], known[i], drawn=i < DRAWN) for i in known}
-    for i, solved in enumerate(_solve_all(context, problem, policy, graphs, largest, found)):
+    for i, solved in enumerate(_solve_all(context, work, graphs, found)):
         yield solved.entry, written_of(solved), solved
         if i not in known:
             _keep(context, i, solved.state())
         context.keeper.at(i + 1)
 
 
-def _solve_at_once(
-    context: Context, grid: Grid, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int,
-    known: dict[int, State],
-) -> Iterator[Told]:  # fmt: skip
+def _solve_at_once(context: Context, work: _Work) -> Iterator[Told]:
     """Each group solves its graphs; all are told of all, in the order of the case. Ranks: all call.
 
     A run can be stopped between turns, when every group has solved some, and within one by a signal to all
     ranks.
     """
+    grid, graphs, known = work.grid, work.graphs, work.known
     apart, most = context.within(grid), context.group.max_integer(len(graphs))
     for turn in range(min(TURNS, most)):
         places = range(most * turn // TURNS, most * (turn + 1) // TURNS) if most > TURNS else [turn]
@@ -220,8 +249,7 @@ def _solve_at_once(
                 if n in known
             }
             try:
-                solved = _solve_all(apart, problem, policy, list(part.values()), largest, found)
-                mine.update(zip(part, solved))
+                mine.update(zip(part, _solve_all(apart, work, list(part.values()), found)))
             except Halted:  # what is finished is kept
                 halted = True
         for number, entry, written, solved in _exchange(context, grid, mine):
@@ -268,19 +296,19 @@ def _exchange(
 
 
 def _solve_all(
-    context: Context, problem: Problem, policy: Policy, graphs: list[Loaded], largest: int,
-    known: dict[int, Solved],
-) -> Iterator[Solved]:  # fmt: skip
-    """Some graphs on the ranks of a context, in order; largest: see policy_alone. Ranks: all call.
+    context: Context, work: _Work, graphs: list[Loaded], known: dict[int, Solved]
+) -> Iterator[Solved]:
+    """Some graphs on the ranks of a context, in order. Ranks: all call.
 
     known   answers of an earlier part of the run, by id(loaded)
     """
+    problem, policy = work.problem, work.policy
     if context.case.search.solver == "policy":
         for _, solved in follow_policy(context, problem, policy, graphs, known):
             yield solved
         return
     todo = [loaded for loaded in graphs if id(loaded) not in known]
-    alone = policy_alone(context, problem, policy, todo, largest)
+    alone = policy_alone(context, problem, policy, todo, work.largest)
     for i, loaded in enumerate(graphs):
         if id(loaded) in known:
             yield known[id(loaded)]
