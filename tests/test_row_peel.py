@@ -20,9 +20,9 @@ from app.graphs.graph import from_edges
 from app.model.memory import whole_graph
 from app.problems.table import ROW_PEELED
 from app.proofs.archive import from_bytes
-from app.solver.row_reductions import reduce_rows
 from app.solver.rows import peel
 from app.solver.rows.cover_bound import bound_covers
+from app.solver.rows.covers import reduce_rows
 from app.solver.rows.domination_bound import bound_dominations
 from app.solver.rows.dominations import reduce_dominations
 from app.solver.rows.exchanges import drop_dominators, exchange

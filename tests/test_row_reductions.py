@@ -24,9 +24,9 @@ from app.proofs.archive import from_bytes, to_bytes
 from app.reductions.cover.log import RULES, entries, renumbered
 from app.reductions.cover.reducer import CoverReducer
 from app.reductions.cover.verify import verify_log
-from app.solver.row_check import check_rows
-from app.solver.row_reductions import reduce_rows
 from app.solver.rows import own
+from app.solver.rows.cover_check import check_rows
+from app.solver.rows.covers import reduce_rows
 from app.solver.rows.own import Rounds
 from app.tasks.answer import entry_of
 from app.tasks.answer_rest import _rounds, reduce_first

@@ -312,13 +312,14 @@ def test_the_averaged_weights_are_those_evaluated_and_kept(solo):
     kept, seen = {}, []
     train = partial(train_policy, solo, problem=MinimumVertexCover(), blocks=make_blocks(solo, SMALL))
     result = train(
-        case=case, held_back=make_blocks(solo, HELD), snapshot=lambda step, w: kept.setdefault(step, w)
-    )
+        case=case, held_back=make_blocks(solo, HELD),
+        observers=Observers(snapshot=lambda step, w: kept.setdefault(step, w)),
+    )  # fmt: skip
     assert digest(result.weights) == digest(kept[result.best_step])
     # The same steps without an average learn the same and keep other weights.
     plain = train(
         case=changed(case, agent={"average": 0.0}), held_back=make_blocks(solo, HELD),
-        snapshot=lambda step, weights: seen.append(digest(weights)),
+        observers=Observers(snapshot=lambda step, weights: seen.append(digest(weights))),
     )  # fmt: skip
     assert [row["loss"] for row in result.records[1:]] == [row["loss"] for row in plain.records[1:]]
     assert digest(kept[30]) != seen[-1]

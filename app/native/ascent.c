@@ -7,6 +7,7 @@
 
 #include "common.h"
 #include "heap.h"
+#include "sift.h"
 
 enum { GOING = 0, DONE = 1, FULL = 2 };
 
@@ -137,9 +138,9 @@ typedef struct {
     int64_t count, room;
 } Queue;
 
-INLINE int before(const Reached *a, const Reached *b) {
-    return a->far != b->far ? a->far < b->far : a->node < b->node;
-}
+INLINE int before(Reached a, Reached b) { return a.far != b.far ? a.far < b.far : a.node < b.node; }
+
+SIFTS(Reached, before, queue_rise, queue_sink)
 
 static int queue_push(Queue *q, Reached item) {
     if (q->count == q->room) {
@@ -148,24 +149,14 @@ static int queue_push(Queue *q, Reached item) {
         q->items = more;
         q->room *= 2;
     }
-    int64_t i = q->count++;
-    for (; i > 0 && before(&item, &q->items[(i - 1) / 2]); i = (i - 1) / 2) q->items[i] = q->items[(i - 1) / 2];
-    q->items[i] = item;
+    queue_rise(q->items, q->count++, item);
     return 0;
 }
 
 static Reached queue_pop(Queue *q) {
-    const Reached top = q->items[0], last = q->items[--q->count];
-    int64_t i = 0;
-    for (;;) {
-        int64_t child = 2 * i + 1;
-        if (child >= q->count) break;
-        if (child + 1 < q->count && before(&q->items[child + 1], &q->items[child])) child += 1;
-        if (!before(&q->items[child], &last)) break;
-        q->items[i] = q->items[child];
-        i = child;
-    }
-    q->items[i] = last;
+    const Reached top = q->items[0];
+    q->count -= 1;
+    queue_sink(q->items, q->count, 0, q->items[q->count]);
     return top;
 }
 

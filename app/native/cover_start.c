@@ -1,5 +1,5 @@
 /* Greedy vertex covers to start a search from; app/search/cover/start.py has the same without the library. */
-#include "common.h"
+#include "sift.h"
 
 typedef struct {
     uint64_t key; /* degree per unit of node weight, in 1/2^32 */
@@ -13,17 +13,11 @@ INLINE uint64_t key_of(const int64_t *node_weight, int64_t degree, int64_t v) {
 
 INLINE int before(Entry a, Entry b) { return a.key != b.key ? a.key > b.key : a.node < b.node; }
 
+SIFTS(Entry, before, rise, sink)
+
 /* Moves the entry at `at` down to its place in a heap of `size` entries. */
 static void settle(Entry *heap, int64_t size, int64_t at) {
-    if (at >= size) return;
-    const Entry entry = heap[at];
-    for (int64_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
-        if (child + 1 < size && before(heap[child + 1], heap[child])) ++child;
-        if (before(entry, heap[child])) break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = entry;
+    if (at < size) sink(heap, size, at, heap[at]);
 }
 
 static void take(const int64_t *indptr, const int32_t *indices, int32_t v, int32_t *degree, uint8_t *in_cover) {

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "common.h"
+#include "sift.h"
 
 typedef struct {
     double key;
@@ -14,16 +14,11 @@ typedef struct {
 
 INLINE int ahead(Gain a, Gain b) { return a.key != b.key ? a.key > b.key : a.node < b.node; }
 
+SIFTS(Gain, ahead, gain_rise, gain_sink)
+
+/* The entry at `at` has fallen, or is new. */
 INLINE void settle(Gain *heap, int64_t size, int64_t at) {
-    if (at >= size) return;
-    const Gain entry = heap[at];
-    for (int64_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
-        if (child + 1 < size && ahead(heap[child + 1], heap[child])) ++child;
-        if (ahead(entry, heap[child])) break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = entry;
+    if (at < size) gain_sink(heap, size, at, heap[at]);
 }
 
 #endif

@@ -5,12 +5,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "common.h"
+#include "sift.h"
 
 typedef struct {
     int64_t *key; /* distance * states + state */
     int64_t count, room;
 } Heap;
+
+INLINE int key_before(int64_t a, int64_t b) { return a < b; }
+
+SIFTS(int64_t, key_before, key_rise, key_sink)
 
 /* Returns -1 without memory. */
 INLINE int heap_push(Heap *h, int64_t key) {
@@ -20,27 +24,14 @@ INLINE int heap_push(Heap *h, int64_t key) {
         h->key = more;
         h->room *= 2;
     }
-    int64_t i = h->count++;
-    while (i > 0 && h->key[(i - 1) / 2] > key) {
-        h->key[i] = h->key[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    h->key[i] = key;
+    key_rise(h->key, h->count++, key);
     return 0;
 }
 
 INLINE int64_t heap_pop(Heap *h) {
-    const int64_t top = h->key[0], last = h->key[--h->count];
-    int64_t i = 0;
-    for (;;) {
-        int64_t child = 2 * i + 1;
-        if (child >= h->count) break;
-        if (child + 1 < h->count && h->key[child + 1] < h->key[child]) child += 1;
-        if (h->key[child] >= last) break;
-        h->key[i] = h->key[child];
-        i = child;
-    }
-    h->key[i] = last;
+    const int64_t top = h->key[0];
+    h->count -= 1;
+    key_sink(h->key, h->count, 0, h->key[h->count]);
     return top;
 }
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "common.h"
+#include "sift.h"
 
 typedef struct {
     int64_t cost;
@@ -17,10 +17,12 @@ typedef struct {
     int64_t count, room;
 } Links;
 
-INLINE int before(const Link *a, const Link *b) {
-    if (a->cost != b->cost) return a->cost < b->cost;
-    return a->x != b->x ? a->x < b->x : a->y < b->y;
+INLINE int before(Link a, Link b) {
+    if (a.cost != b.cost) return a.cost < b.cost;
+    return a.x != b.x ? a.x < b.x : a.y < b.y;
 }
+
+SIFTS(Link, before, link_rise, link_sink)
 
 INLINE int grown(Links *l) {
     if (l->count < l->room) return 0;
@@ -34,13 +36,7 @@ INLINE int grown(Links *l) {
 
 INLINE int push_both(Links *h, int64_t cost, int32_t x, int32_t y) {
     if (grown(h)) return -1;
-    const Link it = {cost, x, y};
-    int64_t i = h->count++;
-    while (i > 0 && before(&it, &h->item[(i - 1) / 2])) {
-        h->item[i] = h->item[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    h->item[i] = it;
+    link_rise(h->item, h->count++, (Link){cost, x, y});
     return 0;
 }
 
@@ -49,17 +45,9 @@ INLINE int push(Links *h, int64_t cost, int32_t x) {
 }
 
 INLINE Link pop(Links *h) {
-    const Link top = h->item[0], last = h->item[--h->count];
-    int64_t i = 0;
-    for (;;) {
-        int64_t c = 2 * i + 1;
-        if (c >= h->count) break;
-        if (c + 1 < h->count && before(&h->item[c + 1], &h->item[c])) c += 1;
-        if (!before(&h->item[c], &last)) break;
-        h->item[i] = h->item[c];
-        i = c;
-    }
-    h->item[i] = last;
+    const Link top = h->item[0];
+    h->count -= 1;
+    link_sink(h->item, h->count, 0, h->item[h->count]);
     return top;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "random.h"
+#include "sift.h"
 
 enum { DRAWS = 4096, WINDOW = 10, MOVES = 8192 };
 
@@ -349,22 +350,14 @@ typedef struct {
 
 INLINE int ahead(Entry a, Entry b) { return a.key != b.key ? a.key > b.key : a.node < b.node; }
 
-static void heap_push(Entry *heap, int64_t *size, Entry each) {
-    int64_t at = (*size)++;
-    for (; at && ahead(each, heap[(at - 1) / 2]); at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
-    heap[at] = each;
-}
+SIFTS(Entry, ahead, rise, sink)
+
+static void heap_push(Entry *heap, int64_t *size, Entry each) { rise(heap, (*size)++, each); }
 
 static Entry heap_pop(Entry *heap, int64_t *size) {
-    const Entry top = heap[0], last = heap[--*size];
-    int64_t at = 0;
-    for (int64_t child = 1; child < *size; child = 2 * at + 1) {
-        if (child + 1 < *size && ahead(heap[child + 1], heap[child])) ++child;
-        if (!ahead(heap[child], last)) break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = last;
+    const Entry top = heap[0];
+    *size -= 1;
+    sink(heap, *size, 0, heap[*size]);
     return top;
 }
 

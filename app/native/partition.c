@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "common.h"
+#include "sift.h"
 
 /* Nodes in `order` [n] that are alone still join the group next to them with the largest weight^2 / size, so that no
    group is larger than `most` or holds nodes of two numbers in `within` [n]. group [n] 0..n-1 and total [n], the sizes,
@@ -122,9 +122,9 @@ typedef struct {
     int64_t moves, space;
 } Course;
 
-INLINE int before(const Entry *a, const Entry *b) {
-    return a->gain > b->gain || (a->gain == b->gain && a->tick > b->tick);
-}
+INLINE int before(Entry a, Entry b) { return a.gain > b.gain || (a.gain == b.gain && a.tick > b.tick); }
+
+SIFTS(Entry, before, rise, sink)
 
 /* Both return -1 without memory. */
 INLINE int wait_with(Blocks *s, Course *c, int32_t v, int64_t gain) {
@@ -135,13 +135,7 @@ INLINE int wait_with(Blocks *s, Course *c, int32_t v, int64_t gain) {
         c->entry = more;
         c->room = room;
     }
-    const Entry entry = {gain, c->tick++, v, 0};
-    int64_t i = c->count++;
-    while (i > 0 && before(&entry, &c->entry[(i - 1) / 2])) {
-        c->entry[i] = c->entry[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    c->entry[i] = entry;
+    rise(c->entry, c->count++, (Entry){gain, c->tick++, v, 0});
     s->gain[v] = gain;
     return 0;
 }
@@ -162,17 +156,9 @@ INLINE int remember(Course *c, int32_t v, int32_t from) {
 }
 
 INLINE Entry first_of(Course *c) {
-    const Entry top = c->entry[0], last = c->entry[--c->count];
-    int64_t i = 0;
-    for (;;) {
-        int64_t child = 2 * i + 1;
-        if (child >= c->count) break;
-        if (child + 1 < c->count && before(&c->entry[child + 1], &c->entry[child])) child += 1;
-        if (!before(&c->entry[child], &last)) break;
-        c->entry[i] = c->entry[child];
-        i = child;
-    }
-    c->entry[i] = last;
+    const Entry top = c->entry[0];
+    c->count -= 1;
+    sink(c->entry, c->count, 0, c->entry[c->count]);
     return top;
 }
 

@@ -34,7 +34,8 @@ typedef struct {
 } Room;
 
 static int compare(const void *a, const void *b) {
-    return before(a, b) ? -1 : before(b, a);
+    const Link x = *(const Link *)a, y = *(const Link *)b;
+    return before(x, y) ? -1 : before(y, x);
 }
 
 static int add(Links *l, int64_t cost, int32_t x, int32_t y) {

@@ -123,34 +123,19 @@ class Pipeline:
         )  # fmt: skip
 
     def _answer(self, toolbox: Toolbox, progress: Progress, given: np.ndarray | None, kept: float) -> Answer:
-        """The course of `answer`. Ranks: all call."""
-        name = progress.name
-        search, self.replay, self.by_clock = self.case.search, [], False
+        """The course of `answer`: reduce, start, search and bound, lift. Ranks: all call."""
+        name, self.replay, self.by_clock = progress.name, [], False
         if toolbox.remark:
             self.log.info("warning: %s: %s", name, toolbox.remark)
+        search = self.case.search
         budget = Budget.of_case(search.steps, search.seconds, search.bound_seconds, toolbox.usual_steps)
         budget.begun, budget.kept = budget.begun - progress.elapsed(), kept
         earlier = self.keeper.recall("search")
         if earlier is not None:
             given = earlier.arrays["solution"]
             budget.begun -= earlier.values["elapsed"]
-        if search.reductions and self._reductions_fit(toolbox, budget):
-            self._reduce(toolbox, progress, budget)
-        elif search.reductions:
-            self.log.info("%s: reductions are left out: they would take too much of the time limit", name)
-            self.replay.append("search.reductions=false")
-        self.keeper.at(0)
-        self._check_replicas(f"{name}: after reductions", toolbox.core)
-        limits = StartLimits(0.0, 0, budget.left(), self.keeper)
-        clock = StartClock(self.group, limits, toolbox.start_share * budget.left())
-        looks = CountedLooks(clock, search.start_looks)
-        with self.log.phase("start"), toolbox.watched(looks.rings):
-            best, values = self._starts(toolbox, progress, budget, given)
-        if looks.ended or toolbox.unready:
-            why = "was cut short" if looks.ended else "is the quickest: a better one would take too long"
-            self.log.info("%s: the plain start %s", name, why)
-            self.replay.append(f"search.start_looks={looks.ended or looks.asked + 1}")
-        self._check_replicas(f"{name}: before the search", toolbox.core, best)
+        self._reduce(toolbox, progress, budget)
+        best, values = self._start(toolbox, progress, budget, given)
         outcome, verified, certificate = self._search(toolbox, progress, budget, best)
         core = best if outcome.solution is None else outcome.solution
         solution = self._lifted(toolbox, core)
@@ -160,12 +145,11 @@ class Pipeline:
             raise LockstepError(f"{name}: the solution's value is {value}, the search said {progress.best}")
         progress.tell(outcome.steps, last=True)
         self.used = budget.elapsed()
+        by_chance = earlier is not None or progress.source == EXACT or self.by_clock
         return Answer(
             solution, value, progress.bound, progress.method, values.get("learned"), values.get("greedy"),
             progress.evaluations, outcome.steps, progress.source, verified, progress.integral(),
-            progress.elapsed(), progress.trace,
-            self._replay(outcome.steps, earlier is not None or progress.source == EXACT or self.by_clock),
-            certificate,
+            progress.elapsed(), progress.trace, self._replay(outcome.steps, by_chance), certificate,
         )  # fmt: skip
 
     def _reductions_fit(self, toolbox: Toolbox, budget: Budget) -> bool:
@@ -178,7 +162,19 @@ class Pipeline:
         return not self.group.broadcast(np.array([late], dtype=np.int64))[0]
 
     def _reduce(self, toolbox: Toolbox, progress: Progress, budget: Budget) -> None:
-        """Exact reductions, for GIVE_UP_SHARE of a time limit at most. Ranks: all call."""
+        """Exact reductions, where they are asked for and time has room for them. Ranks: all call."""
+        asked = self.case.search.reductions
+        if asked and self._reductions_fit(toolbox, budget):
+            self._reduce_in_time(toolbox, progress, budget)
+        elif asked:
+            left_out = "reductions are left out: they would take too much of the time limit"
+            self.log.info("%s: %s", progress.name, left_out)
+            self.replay.append("search.reductions=false")
+        self.keeper.at(0)
+        self._check_replicas(f"{progress.name}: after reductions", toolbox.core)
+
+    def _reduce_in_time(self, toolbox: Toolbox, progress: Progress, budget: Budget) -> None:
+        """The same, for GIVE_UP_SHARE of a time limit at most. Ranks: all call."""
         limits = StartLimits(0.0, 0, budget.left(), self.keeper)
         clock = StartClock(self.group, limits, GIVE_UP_SHARE * budget.left())
         with self.log.phase("reduce"):
@@ -204,6 +200,24 @@ class Pipeline:
     def _replay(self, steps: int, by_chance: bool) -> list[str]:
         """Keys that give the same answer; none where a clock has let it be found."""
         return [] if by_chance else ["search.seconds=0", f"search.steps={steps}", *self.replay]
+
+    def _start(
+        self, toolbox: Toolbox, progress: Progress, budget: Budget, given: np.ndarray | None
+    ) -> tuple[np.ndarray, dict[str, int]]:
+        """The best core solution to begin from, and the values of all; the plain one, for a share of a time
+        limit at most. Ranks: all call.
+        """
+        limits = StartLimits(0.0, 0, budget.left(), self.keeper)
+        clock = StartClock(self.group, limits, toolbox.start_share * budget.left())
+        looks = CountedLooks(clock, self.case.search.start_looks)
+        with self.log.phase("start"), toolbox.watched(looks.rings):
+            best, values = self._starts(toolbox, progress, budget, given)
+        if looks.ended or toolbox.unready:
+            why = "was cut short" if looks.ended else "is the quickest: a better one would take too long"
+            self.log.info("%s: the plain start %s", progress.name, why)
+            self.replay.append(f"search.start_looks={looks.ended or looks.asked + 1}")
+        self._check_replicas(f"{progress.name}: before the search", toolbox.core, best)
+        return best, values
 
     def _starts(
         self, toolbox: Toolbox, progress: Progress, budget: Budget, given: np.ndarray | None
@@ -310,17 +324,9 @@ class Pipeline:
         seeds = draws.integers(1 << 62, size=count).tolist()
         with self.log.phase("search"):
             rounds = Rounds(
-                self.group,
-                toolbox,
-                [best] * count,
-                seeds,
-                budget,
-                progress,
-                bounded,
-                self.keeper,
-                self.case.search.sweeps,
-                fits,
-            )
+                self.group, toolbox, [best] * count, seeds, budget, progress, bounded, self.keeper,
+                self.case.search.sweeps, fits,
+            )  # fmt: skip
             outcome = rounds.run()
         if outcome.planned:
             self.replay.append(f"search.sweeps={outcome.planned}".replace(" ", ""))

@@ -91,6 +91,8 @@ class Routing(KernelState):
     what the arrays of ROUTES are
     """
 
+    numbers = (*NUMBERS, "random")
+
     def __init__(
         self, metric: Metric, deliveries: Deliveries, after: np.ndarray, seed: int, compiled: bool = True,
         absent: Sequence[int] = (),

@@ -18,8 +18,8 @@ from app.bounds.cover.witness import CoverBound
 from app.comm.group import Group
 from app.graphs.graph import Graph, holds_entries
 from app.proofs.kinds import CoverProof
-from app.solver.row_check import check_packed, check_rows
-from app.solver.row_reductions import RowsReduced
+from app.solver.rows.cover_check import check_packed, check_rows
+from app.solver.rows.covers import RowsReduced
 from app.solver.rows.kinds import RowBound
 from app.solver.rows.own import (
     LEAST_SHARE,

@@ -9,17 +9,17 @@ from app.comm.group import Group
 from app.graphs.graph import Graph
 from app.proofs.kinds import CoverProof
 from app.reductions.cover.log import renumbered
-from app.solver.row_check import check_rows
-from app.solver.row_reductions import RowsReduced, reduce_further, reduce_rows
 from app.solver.rows.cover_bound import CoverRowBound, bound_covers
+from app.solver.rows.cover_check import check_rows
 from app.solver.rows.cover_regions import CoverRegions
+from app.solver.rows.covers import RowsReduced, reduce_further, reduce_rows
 from app.solver.rows.exchanges import exchange
 from app.solver.rows.kinds import RowKind
 from app.solver.rows.own import OwnRows, Rounds, everywhere, row_counts
 
 
 class CoverRows(RowKind):
-    """See app/solver/row_reductions.py."""
+    """See app/solver/rows/covers.py."""
 
     rows: RowsReduced
     proved: RowsReduced  # before a policy chose

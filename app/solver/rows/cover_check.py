@@ -8,7 +8,7 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import LockstepError
 from app.graphs.graph import Graph, holds_entries
-from app.solver.row_reductions import RowsReduced
+from app.solver.rows.covers import RowsReduced
 
 
 def check_rows(group: Group, graph: Graph, reduced: RowsReduced) -> None:
