@@ -110,10 +110,7 @@ def classify(
     sets = {"train": train, "val": val, "test": test}
     asked = Asked(folds, vary, sets)
     context, model = begin(begun, asked, recipe, comm, verbose)
-    if context.case.gnn.level in OTHERS:
-        level = context.case.gnn.level
-        said = f'classify is of nodes or graphs, {OTHERS[level]} of "{level}"'
-        raise CaseError(f"settings: gnn.level: {said}")
+    _refuse_other_level(context.case.gnn.level)
     told = setting(settings, "graph", "neighbours") is not None
     directed = given.directed if given else hasattr(graph, "is_directed") and graph.is_directed()
     if directed and not told:
@@ -141,6 +138,13 @@ def classify(
         return _classified(chosen, examples, names, model)
 
     return asked.done(context, examples, train_once, partial(cross_validate, names=names))
+
+
+def _refuse_other_level(level: str) -> None:
+    """Raises CaseError where another call is of what is asked."""
+    if level in OTHERS:
+        said = f'classify is of nodes or graphs, {OTHERS[level]} of "{level}"'
+        raise CaseError(f"settings: gnn.level: {said}")
 
 
 def _classified(

@@ -16,8 +16,9 @@ from app.gnn.categories import Categories, with_categories
 from app.gnn.edges import EdgeColumns, EdgeInputs, no_edge_features, refuse_stages
 from app.gnn.engine import Engine
 from app.gnn.features import DenseFeatures, Features, make_features
-from app.gnn.goals import Goal, count_rows, goal_of, pick_rows, spread_out, with_areas
+from app.gnn.goals import count_rows, goal_of, pick_rows, spread_out, with_areas
 from app.gnn.inputs import BY_COLUMN, Scaling, in_file, input_categories, input_rows, input_scale, slow_input
+from app.gnn.known import NOTHING, Known
 from app.gnn.metrics import SplitScores
 from app.gnn.model import Draws, Model, case_reads_edges, case_reads_loops, edge_reader
 from app.gnn.neighbours import both_ways
@@ -56,24 +57,20 @@ class Classifier:
     """
 
     def __init__(
-        self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int,
-        classes: int = 0, goal: Goal | None = None, inputs: Scale | Categories | None = None,
+        self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, seed: int, known: Known = NOTHING,
         budget: TierBudget | None = None, members: Members | None = None,
-        edge_columns: EdgeColumns | None = None, positions: Scale | None = None,
     ) -> None:  # fmt: skip
-        """classes, goal, inputs, edge_columns, positions   of weights that are applied; 0, None: of the data
-        budget                  a limit for the engine's buffers; it changes no bit
-        """
+        """known: of weights that are applied; budget: a limit of buffers, which changes no bit"""
         self.group, self.device, self.case, self.data, self.seed = group, group.device, case, data, seed
         about = self.about
-        self.classes = classes or about.classes
-        self.goal = goal or goal_of(about.multilabel, _scale_of_values(group, about))
+        self.classes = known.classes or about.classes
+        self.goal = known.goal or goal_of(about.multilabel, _scale_of_values(group, about))
         self.members, self._readout = members, self._readout_of(block, members)
-        self.inputs, self.unknown = self._read_columns(block, inputs), np.zeros(0, np.int64)
+        self.inputs, self.unknown = self._read_columns(block, known.inputs), np.zeros(0, np.int64)
         if isinstance(self.inputs, Categories):
             self.data, self.unknown = with_categories(group, data, self._nodes(block), self.inputs)
-        self.positions = self._with_positions(block, budget, positions)
-        self.edge_columns = edge_columns or self._edge_columns(block)
+        self.positions = self._with_positions(block, budget, known.positions)
+        self.edge_columns = known.edge_columns or self._edge_columns(block)
         width = self.edge_columns.width if self.edge_columns else 0
         self.model = Model(case, self.data.width or block.n, self.classes, width)
         self.params = Parameters(self.device, self.model.shapes())

@@ -13,6 +13,7 @@ from app.gnn.archive import arrays_of, load_archive, members_of, refusing, save_
 from app.gnn.categories import Categories
 from app.gnn.edges import EdgeColumns
 from app.gnn.goals import Goal, goal_of
+from app.gnn.known import Known
 from app.gnn.model import Model, case_reads_edges
 from app.gnn.positions import width_of
 from app.gnn.scale import Scale
@@ -92,6 +93,11 @@ class SavedModel:
     def goal(self) -> Goal:
         """What its scores mean."""
         return goal_of(self.multilabel, self.scale)
+
+    @property
+    def known(self) -> Known:
+        """What it brings to a network that it is applied in."""
+        return Known(self.classes, self.goal, self.inputs, self.edges, self.positions)
 
     @property
     def columns(self) -> int:

@@ -9,15 +9,12 @@ import numpy as np
 from app.case.gnn import GnnCase
 from app.comm.group import Group
 from app.errors import CaseError
-from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
 from app.gnn.edge_level.entries import Entries
-from app.gnn.edges import EdgeColumns
 from app.gnn.engine import Engine
-from app.gnn.goals import Goal
+from app.gnn.known import NOTHING, Known
 from app.gnn.model import case_reads_edges
 from app.gnn.programs import Rows
-from app.gnn.scale import Scale
 from app.graphs.nodes.data import NodeData
 from app.graphs.nodes.of_edges import EdgeLabels, some_rows
 from app.memory.tiers import TierBudget
@@ -61,14 +58,11 @@ class EdgeClassifier(Classifier):
 
     def __init__(
         self, group: Group, case: GnnCase, block: RowBlock, data: NodeData, labels: EdgeLabels, seed: int,
-        classes: int = 0, goal: Goal | None = None, inputs: Scale | Categories | None = None,
-        budget: TierBudget | None = None, edge_columns: EdgeColumns | None = None,
-        positions: Scale | None = None,
+        known: Known = NOTHING, budget: TierBudget | None = None,
     ) -> None:  # fmt: skip
         """See Classifier; data: of nodes, features alone (`nodes_at` makes it)."""
         self.labels, self._about = labels, labels.once()
-        known = classes, goal, inputs, budget, None, edge_columns, positions
-        super().__init__(group, case, block, data, seed, *known)
+        super().__init__(group, case, block, data, seed, known, budget)
 
     @property
     def about(self) -> NodeData:

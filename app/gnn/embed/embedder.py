@@ -9,13 +9,11 @@ from msgspec import structs
 from app.case.embed import EmbedCase
 from app.case.gnn import GnnCase
 from app.comm.group import Group
-from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
-from app.gnn.edges import EdgeColumns
 from app.gnn.embed.objectives import Agreement, Compared, Objective
 from app.gnn.embed.views import VIEWS, View, draw_view, epoch_of_views
+from app.gnn.known import NOTHING, Known
 from app.gnn.model import Draws, Model
-from app.gnn.scale import Scale
 from app.graphs.nodes.data import SPLITS, NodeData
 from app.memory.tiers import TierBudget
 from app.sparse.rowblock import RowBlock
@@ -48,15 +46,14 @@ class Embedder(Classifier):
 
     def __init__(
         self, group: Group, case: GnnCase, embed: EmbedCase, block: RowBlock, data: NodeData, seed: int,
-        inputs: Scale | Categories | None = None, budget: TierBudget | None = None,
-        edge_columns: EdgeColumns | None = None, positions: Scale | None = None,
+        known: Known = NOTHING, budget: TierBudget | None = None,
     ) -> None:  # fmt: skip
         """See Classifier; data: features alone, see `without_labels`."""
         self.embed, self.objective, self.agreement = embed, Objective(embed), Agreement(np.nan, np.nan)
         self._models: list[Model] = []
         goal: Any = EmbedGoal()
-        known = embed.dimension, goal, inputs, budget, None, edge_columns, positions
-        super().__init__(group, live_case(case, embed), block, data, seed, *known)
+        known = replace(known, classes=embed.dimension, goal=goal)
+        super().__init__(group, live_case(case, embed), block, data, seed, known, budget)
 
     def _settle(self, block: RowBlock, budget: TierBudget | None) -> None:
         """See Classifier. Ranks: all call."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from app.case.gnn import GnnCase, LinksCase
 from app.comm.group import Group
-from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
+from app.gnn.known import NOTHING, Known
 from app.gnn.links.ranking import EACH, Ranking
 from app.gnn.links.ranks import RankBatch, rank_pairs, ranks_apart, rounds_of_ranks
 from app.gnn.links.scores import LinkScores
@@ -17,7 +17,6 @@ from app.gnn.links.split import LinkSplit
 from app.gnn.links.wrong import Crossings, Drawn, Permutations, apart_rows, rounds_of, tiles_of
 from app.gnn.model import Draws
 from app.gnn.programs import Rows
-from app.gnn.scale import Scale
 from app.graphs.nodes.data import NodeData
 from app.memory.tiers import TierBudget
 from app.numerics.elementary import exp
@@ -69,14 +68,13 @@ class LinkPredictor(Classifier):
 
     def __init__(
         self, group: Group, case: GnnCase, links: LinksCase, block: RowBlock, data: NodeData,
-        split: LinkSplit, seed: int, inputs: Scale | Categories | None = None,
-        budget: TierBudget | None = None, positions: Scale | None = None,
+        split: LinkSplit, seed: int, known: Known = NOTHING, budget: TierBudget | None = None,
     ) -> None:  # fmt: skip
         """See Classifier; data: features alone, see `data_of_links`."""
         self.links, self.split, self._batch = links, split, Batch([], 0)
         self.rounds = rounds_of_ranks(links, split, block.n) if links.loss == "bpr" else 0
-        known = links.dimension, LinkGoal(), inputs, budget
-        super().__init__(group, case, block, data, seed, *known, positions=positions)
+        known = replace(known, classes=links.dimension, goal=LinkGoal())
+        super().__init__(group, case, block, data, seed, known, budget)
 
     # ---- one epoch --------------------------------------------------------------------------------------
 

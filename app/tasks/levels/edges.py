@@ -13,6 +13,7 @@ from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.gnn.edge_level.classifier import EdgeClassifier, nodes_at
 from app.gnn.edge_level.plain import plain_edge_scores
+from app.gnn.known import NOTHING
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
 from app.gnn.plain import ALIKE
@@ -116,13 +117,9 @@ class EdgeExamples(Examples):
         budget: TierBudget | None = None,
     ) -> EdgeClassifier:  # fmt: skip
         """See Examples."""
-        known = (saved.classes, saved.goal, saved.inputs) if saved else ()
+        known, budget = saved.known if saved else NOTHING, budget or TierBudget.of(context.case.memory)
         nodes = nodes_at(self.data, self.labels, block)
-        return EdgeClassifier(
-            context.group, gnn, block, nodes, self.labels, seed, *known,
-            budget=budget or TierBudget.of(context.case.memory),
-            edge_columns=saved.edges if saved else None, positions=saved.positions if saved else None,
-        )  # fmt: skip
+        return EdgeClassifier(context.group, gnn, block, nodes, self.labels, seed, known, budget)
 
     def called(self, context: Context) -> PairNames:
         """See Examples."""

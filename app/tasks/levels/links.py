@@ -15,6 +15,7 @@ from app.errors import CaseError
 from app.gnn.archive import replaced
 from app.gnn.classifier import Classifier
 from app.gnn.importance import Measured
+from app.gnn.known import NOTHING
 from app.gnn.links.plain import plain_scores, rules_of
 from app.gnn.links.predictor import LinkPredictor, told_of
 from app.gnn.links.ranking import EACH
@@ -157,11 +158,9 @@ class LinkExamples(Examples):
         budget: TierBudget | None = None,
     ) -> LinkPredictor:  # fmt: skip
         """See Examples."""
+        known, budget = saved.known if saved else NOTHING, budget or TierBudget.of(context.case.memory)
         own = data_of_links(self.data, self.split, block)
-        return LinkPredictor(
-            context.group, gnn, self.links, block, own, self.split, seed, saved.inputs if saved else None,
-            budget or TierBudget.of(context.case.memory), saved.positions if saved else None,
-        )  # fmt: skip
+        return LinkPredictor(context.group, gnn, self.links, block, own, self.split, seed, known, budget)
 
     def called(self, context: Context) -> PairNames:
         """See Examples."""

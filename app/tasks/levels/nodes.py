@@ -11,6 +11,7 @@ from app.case.gnn import GnnCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.gnn.classifier import Classifier
+from app.gnn.known import NOTHING
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
 from app.gnn.plain import ALIKE, plain_scores
@@ -75,12 +76,8 @@ class NodeExamples(Examples):
         budget: TierBudget | None = None,
     ) -> Classifier:  # fmt: skip
         """See Examples."""
-        known = (saved.classes, saved.goal, saved.inputs) if saved else ()
-        return Classifier(
-            context.group, gnn, block, self.data, seed, *known,
-            budget=budget or TierBudget.of(context.case.memory), members=self.loaded.members,
-            edge_columns=saved.edges if saved else None, positions=saved.positions if saved else None,
-        )  # fmt: skip
+        known, budget = saved.known if saved else NOTHING, budget or TierBudget.of(context.case.memory)
+        return Classifier(context.group, gnn, block, self.data, seed, known, budget, self.loaded.members)
 
     def plain(self, classifier: Classifier) -> dict[str, SplitScores]:
         """See Examples."""

@@ -21,6 +21,7 @@ from app.gnn.embed.probe import Probing
 from app.gnn.embed.spectral import spectral_rows
 from app.gnn.embed.told import adjusted_rand, modularity, mutual_information, table_of
 from app.gnn.inputs import input_rows
+from app.gnn.known import NOTHING
 from app.gnn.loss import refuse_infinite_rows
 from app.gnn.metrics import SplitScores
 from app.gnn.saved import SavedModel
@@ -135,12 +136,9 @@ class VectorExamples(Examples):
         budget: TierBudget | None = None,
     ) -> Embedder:  # fmt: skip
         """See Examples."""
+        known, budget = saved.known if saved else NOTHING, budget or TierBudget.of(context.case.memory)
         own = without_labels(self.data, block, self.loaded.graph.n)
-        return Embedder(
-            context.group, gnn, self.embed, block, own, seed, saved.inputs if saved else None,
-            budget or TierBudget.of(context.case.memory), saved.edges if saved else None,
-            saved.positions if saved else None,
-        )  # fmt: skip
+        return Embedder(context.group, gnn, self.embed, block, own, seed, known, budget)
 
     # ---- how good they are ------------------------------------------------------------------------------
 
