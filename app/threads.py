@@ -5,6 +5,7 @@ Ranks share a machine, and work that is split between threads may be added in an
 
 import functools
 import os
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
@@ -46,6 +47,16 @@ def _limits(threads: int) -> AbstractContextManager[Any]:
     if find_spec("threadpoolctl") is None:
         return nullcontext()
     import scipy.linalg  # noqa: F401  its library can be limited once it is loaded
-    from threadpoolctl import threadpool_limits
 
-    return threadpool_limits(threads, user_api="blas")
+    return _libraries(len(sys.modules)).limit(limits=threads, user_api="blas")
+
+
+@functools.lru_cache(maxsize=1)
+def _libraries(modules: int) -> Any:
+    """The libraries that the process has loaded; to look for them takes a millisecond or more.
+
+    modules   that there are: while there are no more, imports have brought no other library
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -24,7 +24,7 @@ def main() -> None:
     agent = TrainingRun(problem="mvc", graphs=graphs, seed=1, agent={"learning_rate": 2e-3}).agent()
     draws = np.random.default_rng(1)  # the same on all ranks, as every choice must be
     losses = []
-    for _ in range(30):
+    for _ in range(20):
         env = agent.environment(int(draws.integers(agent.graphs)))
         left = graphs[env.graph].copy()
         while not env.done:

@@ -10,6 +10,7 @@ import ctypes
 import functools
 import hashlib
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -25,7 +26,17 @@ from app.cuda.device import CudaDevice
 FOLDER = Path(tempfile.gettempdir()) / f"lockstep-kernels-{os.getuid()}"
 os.environ.setdefault("CUPY_CACHE_DIR", str(FOLDER))  # where app/cuda keeps what was compiled
 HEADER = Path(__file__).with_name("cuda_on_host.h")
-FLAGS = ["-O1", "-std=c++17", "-ffp-contract=off", "-fPIC", "-shared", "-U_FORTIFY_SOURCE", "-w"]
+# Of this processor: fmaf is then an instruction, with the same rounding as the library's.
+FLAGS = [
+    "-O2",
+    "-march=native",
+    "-std=c++17",
+    "-ffp-contract=off",
+    "-fPIC",
+    "-shared",
+    "-U_FORTIFY_SOURCE",
+    "-w",
+]
 SCALARS = {
     "i64": (np.int64, ctypes.c_longlong), "u64": (np.uint64, ctypes.c_ulonglong),
     "int": (np.int32, ctypes.c_int), "float": (np.float32, ctypes.c_float),
@@ -35,6 +46,14 @@ ELEMENTS = {
     "unsigned char": (np.bool_, np.uint8),
 }  # fmt: skip
 KERNEL = re.compile(r'extern "C" __global__ void (?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(([^)]*)\)')
+
+
+@functools.cache
+def processor():
+    """What it is, since libraries that were made for another one do not run here."""
+    with contextlib.suppress(OSError, StopIteration), open("/proc/cpuinfo") as file:
+        return next(line for line in file if line.startswith("flags"))
+    return platform.processor()
 
 
 def compiler():
@@ -65,7 +84,8 @@ def compiled(code):
     text = f'#include "{HEADER}"\n{code}\n' + "".join(
         _wrapper(name, each, barriers) for name, each in kernels.items()
     )
-    digest = hashlib.sha256((text + HEADER.read_text("utf-8") + " ".join(FLAGS)).encode()).hexdigest()[:24]
+    made_with = [HEADER.read_text("utf-8"), *FLAGS, processor()]
+    digest = hashlib.sha256((text + " ".join(made_with)).encode()).hexdigest()[:24]
     FOLDER.mkdir(mode=0o700, exist_ok=True)
     library = FOLDER / f"{digest}.so"
     if not library.exists():

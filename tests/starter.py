@@ -68,6 +68,10 @@ def load(folder, plots):
     from mpi4py import MPI
 
     import app.main
+    from app.case.config import all_keys
+    from app.tasks.context import software
+
+    all_keys(), software()  # kept, once looked up
 
     def begun(function):
         def first(*given):
@@ -86,7 +90,8 @@ def load(folder, plots):
 
 
 def draw():
-    """A first picture, which takes longer than the next ones; these are small and are not laid out.
+    """A first picture, which takes longer than the next ones; these are small, are not laid out, and have
+    neither ticks nor legends, which take longer than all else.
 
     Whole pictures are test_pictures.py's.
     """
@@ -96,7 +101,9 @@ def draw():
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
     figure, axes = pyplot.subplots()
     axes.set_title("a title")
@@ -105,6 +112,7 @@ def draw():
     savefig = Figure.savefig
     Figure.savefig = lambda figure, file, dpi, **how: savefig(figure, file, dpi=dpi // 4, **how)
     Figure.tight_layout = lambda figure: None
+    Axis.draw = Legend.draw = lambda drawn, renderer: None
 
 
 def become(files, question, folder):

@@ -14,7 +14,7 @@ EXAMPLES = {
     "own_features": r"test [89]\d\.\d %",
     "own_graphs": r"1252 graphs, 100 epochs; .*test R2 0\.9\d+\)\nthe same number",
     "own_triples": r"test (9\d|100)\.\d %\)\n.* is a \w+\nLinkPrediction\(31 held-out triples.*learned 0\.2",
-    "own_loop": r"\d{4} steps, \d{4} losses, weights [0-9a-f]{12}\na graph of 300 nodes: 2\d\d by the policy",
+    "own_loop": r"7\d\d steps, 6\d\d losses, weights [0-9a-f]{12}\na graph of 300 nodes: 2\d\d by the policy",
     "own_mpi_program": r"graph 0 on \d+ ranks: (\d+) nodes .* at most \1\ngraph 1 ",
 }
 

@@ -135,15 +135,17 @@ PICKLING = {
 PLACE = re.compile(r"app(\.\w+)+:\w+")  # of a thing, as app/tables.py has it
 
 
+def paths():
+    """The files, below app/."""
+    return [p.relative_to(APP).as_posix() for p in sorted(APP.rglob("*.py"))]
+
+
 @functools.cache
 def sources():
     """(path below app/, syntax tree) of every file."""
     gc.disable()  # trees are of many objects, all of which stay: to look for others takes twice the time
     try:
-        return [
-            (p.relative_to(APP).as_posix(), ast.parse(p.read_text("utf-8")))
-            for p in sorted(APP.rglob("*.py"))
-        ]
+        return [(path, ast.parse((APP / path).read_text("utf-8"))) for path in paths()]
     finally:
         gc.enable()
 
@@ -258,6 +260,8 @@ MADE = ast.Call | ast.BinOp | ast.UnaryOp | ast.Compare | ast.ListComp | ast.Gen
 
 def dangling(path, tree):
     """Addresses of arrays that nothing holds: their memory may be another's before a kernel reads it."""
+    if not any(getattr(node, "id", None) == "address" for node in nodes(tree)):
+        return  # nobody takes one: what follows is slow
     for node in nodes(tree):
         if isinstance(node, ast.ListComp | ast.GeneratorExp) and any(map(is_address, ast.walk(node.elt))):
             given = node.generators[0].iter
@@ -275,9 +279,32 @@ def dangling(path, tree):
                     yield f"app/{path}:{node.lineno} takes the address of {ast.unparse(array)}"
 
 
-@pytest.mark.parametrize("rule", [upward_imports, upward_inside, foreign_imports, banned, dangling])
-def test_rule(rule):
-    assert [line for path, tree in sources() if path != "__init__.py" for line in rule(path, tree)] == []
+def test_every_rule_is_kept():
+    """All in one test: trees are made by one worker of a session."""
+    rules = (upward_imports, upward_inside, foreign_imports, banned, dangling)
+    assert [
+        line
+        for path, tree in sources()
+        if path != "__init__.py"
+        for rule in rules
+        for line in rule(path, tree)
+    ] == []
+
+
+def test_places_of_tables_exist():
+    """What app/tables.py imports by name is there."""
+    trees = dict(sources())
+    places = {
+        node.value
+        for tree in trees.values()
+        for node in nodes(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and PLACE.fullmatch(node.value)
+    }
+    assert len(places) > 40
+    for place in places:
+        module, name = place.split(":")
+        tree = trees[module.removeprefix("app.").replace(".", "/") + ".py"]
+        assert name in {getattr(node, "name", "") for node in tree.body}, place
 
 
 def test_the_program_itself_keeps_the_rules():
@@ -286,7 +313,7 @@ def test_the_program_itself_keeps_the_rules():
 
 
 def test_every_part_has_a_layer():
-    parts = {path.split("/")[0].removesuffix(".py") for path, _ in sources()} - {"__init__", "weights"}
+    parts = {path.split("/")[0].removesuffix(".py") for path in paths()} - {"__init__", "weights"}
     assert parts == set(LEVEL)
 
 
@@ -407,21 +434,5 @@ def test_what_a_run_loads(arguments, code, unwanted, tmp_path):
     assert (done.returncode, sorted(unwanted.intersection(loaded))) == (code, []), done.stderr
 
 
-def test_places_of_tables_exist():
-    """What app/tables.py imports by name is there."""
-    trees = dict(sources())
-    places = {
-        node.value
-        for tree in trees.values()
-        for node in nodes(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and PLACE.fullmatch(node.value)
-    }
-    assert len(places) > 40
-    for place in places:
-        module, name = place.split(":")
-        tree = trees[module.removeprefix("app.").replace(".", "/") + ".py"]
-        assert name in {getattr(node, "name", "") for node in tree.body}, place
-
-
 def test_every_file_is_read():
-    assert {"main.py", "comm/group.py", "graphs/formats/text.py"} <= {path for path, _ in sources()}
+    assert {"main.py", "comm/group.py", "graphs/formats/text.py"} <= set(paths())

@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import math
 from random import Random
 
 import pytest
@@ -14,8 +15,6 @@ from app.memory.plan import METHODS, make_plan
 from bench.transfers import epochs_compared, transfers_table
 
 pytestmark = pytest.mark.mpi_skip
-
-SLOW, CLEAN, DIRTY = range(3)  # where a value is: only in the slow tier, in both, only in the fast one
 
 
 # ---- brute force: single moves of single tensors, in any order ---------------------------------------------
@@ -38,44 +37,48 @@ def wanted_after(operations, results):
 def least_bytes(operations, sizes, limit, results, start):
     """The fewest bytes of any sequence of loads, stores, evictions and the operations in order (Dijkstra).
 
-    A state is (operations done, where every tensor is); nothing is assumed about when moves are made.
+    A state is (operations done, which tensors are in the fast tier, which only there), sets as bits of a
+    number. Nothing is assumed about when moves are made.
     """
-    names, wanted = list(sizes), wanted_after(operations, results)
-    first = tuple(CLEAN if name in start else SLOW for name in names)
-    queue, known = [(0, 0, first)], {}
+    names = list(sizes)
+    bits = lambda chosen: sum(1 << names.index(name) for name in set(chosen))  # noqa: E731
+    held_by = [sum(sizes[n] for i, n in enumerate(names) if held >> i & 1) for held in range(1 << len(names))]
+    steps = [(bits(each.reads), bits(each.writes)) for each in operations]
+    begun, saved, every = bits(start), bits(set(start) | set(results)), (1 << len(names)) - 1
+    # Whose value nobody asks for any more, after so many operations; what the epoch starts with is kept.
+    live = [every, *map(bits, wanted_after(operations, results))]
+    dead = [every & ~(each | begun) for each in live]
+    queue, known = [(0, 0, begun, 0)], {}
     while queue:
-        cost, done, where = heapq.heappop(queue)
-        if known.setdefault((done, where), cost) < cost:
+        cost, done, held, dirty = heapq.heappop(queue)
+        if known.setdefault((done, held, dirty), cost) < cost:
             continue
-        if done == len(operations) and all(
-            where[i] == CLEAN if n in start else where[i] != DIRTY or n not in results
-            for i, n in enumerate(names)
-        ):
+        if done == len(operations) and held & begun == begun and not dirty & saved:
             return cost
-        for more, then, place in moves(operations, names, sizes, limit, wanted, done, where, start):
-            if cost + more < known.get((then, place), float("inf")):
-                known[then, place] = cost + more
-                heapq.heappush(queue, (cost + more, then, place))
+        for more, *then in moves(steps, names, sizes, limit, dead[done], held_by, done, held, dirty):
+            if cost + more < known.get(tuple(then), math.inf):
+                known[tuple(then)] = cost + more
+                heapq.heappush(queue, (cost + more, *then))
     return None
 
 
-def moves(operations, names, sizes, limit, wanted, done, where, start):
+def moves(steps, names, sizes, limit, dead, held_by, done, held, dirty):
     """Every single move from a state: its bytes, and the state after it."""
-    used = sum(sizes[n] for n, w in zip(names, where) if w != SLOW)
-    dead = set(names) - (wanted[done - 1] if done else set(names)) - set(start)
+    room = limit - held_by[held]
     for i, name in enumerate(names):
-        at = lambda place: (*where[:i], place, *where[i + 1 :])  # noqa: B023, E731
-        if where[i] == SLOW and used + sizes[name] <= limit and name not in dead:
-            yield sizes[name], done, at(CLEAN)
-        if where[i] == DIRTY:
-            yield sizes[name], done, at(CLEAN)
-        if where[i] == CLEAN or (where[i] == DIRTY and name in dead):
-            yield 0, done, at(SLOW)
-    if done < len(operations):
-        each = operations[done]
-        new = sum(sizes[n] for i, n in enumerate(names) if n in each.writes and where[i] == SLOW)
-        if used + new <= limit and all(where[names.index(n)] != SLOW for n in each.reads):
-            yield 0, done + 1, tuple(DIRTY if n in each.writes else w for n, w in zip(names, where))
+        bit, size = 1 << i, sizes[name]
+        if not held & bit:
+            if size <= room and not dead & bit:
+                yield size, done, held | bit, dirty
+            continue
+        if dirty & bit:
+            yield size, done, held, dirty & ~bit
+        if not dirty & bit or dead & bit:
+            yield 0, done, held & ~bit, dirty & ~bit
+    if done < len(steps):
+        reads, writes = steps[done]
+        if held & reads == reads and held_by[held | writes] <= limit:
+            yield 0, done + 1, held | writes, dirty | writes
 
 
 def brute_force(operations, sizes, limit, results):

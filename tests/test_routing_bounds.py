@@ -611,28 +611,26 @@ def test_without_kernels_the_bounds_in_time_are_the_same():
                 break
 
 
-@cache
-def certificates_in_time():
-    """Proofs of all kinds of routes in time, with their questions and the best length."""
-    found = []
+def proved_in_time():
+    """Proofs of all kinds of routes in time, one by one, with their questions and the best length."""
     for seed in range(100):
         metric, deliveries, best = solved_in_time(seed)
         if best is None:
             continue
         bounds = finished(RoutingBounds(metric, deliveries), best + 1)
         if bounds.method in (ROUTES, CASES):
-            found.append((metric, deliveries, best, bounds.certificate()))
-    return found
+            yield metric, deliveries, best, bounds.certificate()
 
 
 @pytest.mark.filterwarnings("error")
 def test_damaged_certificates_in_time_prove_nothing_untrue():
-    assert {proof.method for *_, proof in certificates_in_time()} >= {ROUTES, CASES}
-    assert refused_when_damaged(certificates_in_time(), 800) > 250
+    certificates = list(proved_in_time())
+    assert {proof.method for *_, proof in certificates} >= {ROUTES, CASES}
+    assert refused_when_damaged(certificates, 800) > 250
 
 
 def test_too_many_paths_in_time_are_refused(monkeypatch):
-    metric, deliveries, _, proof = next(each for each in certificates_in_time() if each[3].method == ROUTES)
+    metric, deliveries, _, proof = next(each for each in proved_in_time() if each[3].method == ROUTES)
     monkeypatch.setattr(timed_paths, "MOST_LABELS", 0)
     with pytest.raises(BadCertificate, match="too many paths in time"):
         proof.check(metric, deliveries)

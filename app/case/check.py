@@ -4,13 +4,12 @@ import difflib
 import math
 import re
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
-from msgspec import ValidationError, convert, structs
+from msgspec import ValidationError, convert
 from msgspec import inspect as kinds
 
-from app.case.config import Keys, all_keys, all_tables, table_of
+from app.case.config import Keys, all_keys, all_tables, fields_of, table_of
 from app.case.places import Places
 from app.case.table import Table, bare_type, expected, limits
 from app.text import is_plain, printable, shorten, show
@@ -18,26 +17,20 @@ from app.text import is_plain, printable, shorten, show
 
 def mistakes(table: type[Table], data: dict[str, Any], above: Keys, places: Places) -> Iterator[str]:
     """The unknown keys, wrong types and values out of range of one table and those in it."""
-    known = _types(table)
+    known = fields_of(table)
     for key, value in data.items():
         keys = (*above, key)
         if key not in known:
             unknown = f"unknown {'table' if _is_table(value) else 'key'} {_spell(keys, value)}"
             yield f"{unknown}{_place(keys, places)}: {_suggestion(table, keys, value)}"
-        elif (inner := table_of(known[key])) is None:
-            mistake = value_mistake(known[key], value)
+        elif (inner := table_of(known[key].type)) is None:
+            mistake = value_mistake(known[key].type, value)
             if mistake:
                 yield f"{where(keys, places)}: {mistake}"
         elif isinstance(value, dict):
             yield from mistakes(inner, value, keys, places)
         else:
             yield f"{where(keys, places)}: must be a table, got {show(value)}"
-
-
-@cache
-def _types(table: type[Table]) -> dict[str, Any]:
-    """Types of keys by name; to ask msgspec for them takes a millisecond."""
-    return {each.name: each.type for each in structs.fields(table)}
 
 
 def value_mistake(kind: object, value: object) -> str | None:
@@ -71,7 +64,7 @@ def _suggestion(table: type[Table], keys: Keys, value: object) -> str:
         found = difflib.get_close_matches(keys[-1], candidates, n=1, cutoff=cutoff)
         if found:
             return f"did you mean {_spell(candidates[found[0]], value)}?"
-    inside = ", ".join(each.name for each in structs.fields(table))
+    inside = ", ".join(fields_of(table))
     return f"{_spell(keys[:-1], {}) if keys[:-1] else 'a case'} has {inside}"
 
 

@@ -79,28 +79,42 @@ def is_forecast(case: Case) -> bool:
     return learns and case.gnn.level == "forecast" and case.gnn.model != "rgcn"
 
 
-def all_tables() -> list[Keys]:
+@cache
+def fields_of(table: type[Table]) -> dict[str, structs.FieldInfo]:
+    """The fields of a table by name, in their order; to ask msgspec for them takes a millisecond."""
+    return {each.name: each for each in structs.fields(table)}
+
+
+@cache
+def all_tables() -> tuple[Keys, ...]:
     """The tables a case may have, in their order."""
-    tops = [(each.name,) for each in structs.fields(Case) if table_of(each.type)]
-    return [keys for top in tops for keys in (top, *(each for each in GRAPH_TABLES if each[:-1] == top))]
+    tops = [(name,) for name, each in fields_of(Case).items() if table_of(each.type)]
+    return tuple(keys for top in tops for keys in (top, *(each for each in GRAPH_TABLES if each[:-1] == top)))
 
 
-def all_keys() -> list[tuple[Keys, structs.FieldInfo, type[Table]]]:
+@cache
+def all_keys() -> tuple[tuple[Keys, structs.FieldInfo, type[Table]], ...]:
     """Every key that has a value, with its field and its table."""
-    found = [(("seed",), structs.fields(Case)[0], Case)]
+    found = [(("seed",), fields_of(Case)["seed"], Case)]
     for keys in all_tables():
         table: Any = Case
         for key in keys:
-            table = table_of(next(each.type for each in structs.fields(table) if each.name == key))
+            table = table_of(fields_of(table)[key].type)
         found += [
-            ((*keys, each.name), each, table) for each in structs.fields(table) if not table_of(each.type)
+            ((*keys, name), each, table) for name, each in fields_of(table).items() if not table_of(each.type)
         ]
-    return found
+    return tuple(found)
 
 
 def type_of(keys: Keys) -> kinds.Type | None:
     """The type of a key's value; None for a table and for an unknown key."""
-    return next((kinds.type_info(each.type) for known, each, _ in all_keys() if known == keys), None)
+    table: type[Table] | None = Case
+    for key in keys[:-1]:
+        table = table_of(fields_of(table)[key].type) if table and key in fields_of(table) else None
+    if table is None or keys[-1] not in fields_of(table):
+        return None
+    kind = fields_of(table)[keys[-1]].type
+    return None if table_of(kind) else kinds.type_info(kind)
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import NODEFAULT, structs
 from msgspec import inspect as kinds
 
-from app.case.config import TRAIN_TABLES, Case, Keys, all_keys, all_tables, table_of
+from app.case.config import TRAIN_TABLES, Case, Keys, all_keys, all_tables, fields_of, table_of
 from app.case.graph import GRAPH_FILES, GraphCase
 from app.case.run import CheckpointCase, MemoryCase, OutputCase, ParallelCase, RunCase
 from app.case.table import expected
@@ -32,9 +32,9 @@ def _toml(case: Case, absent: Callable[[Keys], str]) -> str:
             lines += ["", f"# [{'.'.join(keys)}] is absent: {absent(keys)}"]
             continue
         lines += ["", f"[{'.'.join(keys)}]"]
-        for each in structs.fields(table):
+        for name, each in fields_of(type(table)).items():
             if table_of(each.type) is None:
-                lines.append(f"{each.name} = {toml_value(getattr(table, each.name))}")
+                lines.append(f"{name} = {toml_value(getattr(table, name))}")
     return "\n".join(lines) + "\n"
 
 

@@ -1,12 +1,14 @@
 """Context: what every task needs, made once by app.main and handed down unchanged."""
 
 import importlib.metadata
+import os
 import sys
 import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -304,14 +306,20 @@ def wanted_device(case: Case) -> str:
     return "auto" if dense and entries * states >= LAUNCHES_WORTH else "cpu"
 
 
+@cache
 def software() -> str:
-    """What runs on this rank, in a line: versions, and a check sum of this program's own files."""
+    """What runs on this rank, in a line: versions, and a check sum of this program's own files.
+
+    The files are read once in a process: what it has loaded does not change with them.
+    """
     versions, check_sum = [], 0
     for name in PACKAGES:
         with suppress(importlib.metadata.PackageNotFoundError):
             versions.append(f"{name} {importlib.metadata.version(name)}")
-    for path in sorted(APP.rglob("*.py")):
-        check_sum = zlib.crc32(path.read_bytes(), check_sum)
+    found = (os.path.join(folder, name) for folder, _, names in os.walk(APP) for name in names)
+    for path in sorted(name for name in found if name.endswith(".py")):
+        with open(path, "rb") as file:
+            check_sum = zlib.crc32(file.read(), check_sum)
     return f"python {sys.version.split()[0]}, lockstep {VERSION} ({check_sum:08x}), {', '.join(versions)}"
 
 
