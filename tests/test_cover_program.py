@@ -18,7 +18,7 @@ from app.bounds.cover.bounds import CoverBounds
 from app.bounds.cover.branch import METHOD as BRANCHED
 from app.bounds.cover.integer import CoverProgram, Prospects, edge_cliques, fits
 from app.bounds.cover.part import CoverPart
-from app.bounds.paced import NAME
+from app.aside import NAME
 
 pytestmark = pytest.mark.mpi_skip
 needs_highs = pytest.mark.skipif(importlib.util.find_spec("highspy") is None, reason="needs highspy")
