@@ -10,6 +10,7 @@ count as equal.
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 from app.errors import CaseError
 from app.graphs.fixed_point import LARGEST, refuse_vanished, whole_numbers
@@ -69,10 +70,9 @@ class DenseGraph:
 
 def dense_graph(indptr: np.ndarray, indices: np.ndarray, weight: np.ndarray, size: np.ndarray) -> DenseGraph:
     """A graph of symmetric rows, whose columns ascend."""
-    # Entries sorted by column, then row, are the entries of the transpose in its own order.
-    order = np.argsort(indices, kind="stable")
-    twin = np.empty(len(indices), dtype=np.int64)
-    twin[order] = np.arange(len(indices), dtype=np.int64)
+    n, entries = len(size), np.arange(len(indices), dtype=np.int64)
+    # SciPy lists the entries by column, then row: the transpose's in its own order. Twins are each other's.
+    twin = sp.csr_array((entries, indices, indptr), shape=(n, n)).tocsc().data
     return DenseGraph(
         indptr.astype(np.int64), indices.astype(np.int32), np.ascontiguousarray(weight),
         np.ascontiguousarray(size), twin,

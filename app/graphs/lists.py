@@ -16,6 +16,22 @@ def ranges(begins: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return np.repeat(begins - before, counts) + np.arange(int(counts.sum()))
 
 
+def row_counts(flags: np.ndarray, ptr: np.ndarray) -> np.ndarray:
+    """[n] int64, how many of the entries of each row are flagged; flags [nnz] bool, ptr [n+1]."""
+    small = len(flags) < 1 << 31  # half the room takes half the time
+    before = np.zeros(len(flags) + 1, dtype=np.int32 if small else np.int64)
+    np.cumsum(flags.view(np.uint8), out=before[1:], dtype=before.dtype)
+    return (before[ptr[1:]] - before[ptr[:-1]]).astype(np.int64)
+
+
+def rows_with(flags: np.ndarray, ptr: np.ndarray) -> np.ndarray:
+    """[n] bool, whether an entry of each row is flagged; flags [nnz] bool, ptr [n+1]."""
+    found, some = np.zeros(len(ptr) - 1, dtype=bool), np.flatnonzero(np.diff(ptr))
+    if len(some):
+        found[some] = np.logical_or.reduceat(flags, ptr[some])
+    return found
+
+
 def entries_of(ptr: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """[m] int64, the places of the entries of some rows [k], row after row; row i begins at ptr[i]."""
     return ranges(ptr[rows], ptr[rows + 1] - ptr[rows])
