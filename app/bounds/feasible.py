@@ -6,6 +6,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from app.graphs.deliveries import Deliveries
 from app.graphs.graph import Graph, narrow
+from app.graphs.lists import kept_rows
 from app.graphs.metric import Metric
 from app.graphs.pairing import Pairing
 
@@ -107,11 +108,9 @@ def node_of_large_component(graph: Graph, chosen_all: np.ndarray, most: int) -> 
     """
     _require(graph, chosen_all)
     kept = ~chosen_all
-    rows = graph.row_of()
-    inner = kept[rows] & kept[graph.indices]
-    entries = np.ones(np.count_nonzero(inner), np.int8), (rows[inner], graph.indices[inner])
-    matrix = narrow(sp.csr_array(entries, shape=(graph.n, graph.n)))
-    part = connected_components(matrix, directed=False)[1][kept]
+    ptr, columns = kept_rows(graph.indptr, graph.indices, kept)
+    matrix = narrow(sp.csr_array((np.ones(len(columns), np.int8), columns, ptr), shape=(len(ptr) - 1,) * 2))
+    part = connected_components(matrix, directed=False)[1]
     size = np.bincount(part, minlength=1)
     if size.max() <= most:
         return None

@@ -32,6 +32,16 @@ def rows_with(flags: np.ndarray, ptr: np.ndarray) -> np.ndarray:
     return found
 
 
+def kept_rows(ptr: np.ndarray, columns: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What some nodes span, numbered anew: ptr [k+1] int64 and columns [m] int32.
+
+    ptr [n+1], columns [nnz] of all; kept [n] bool
+    """
+    own = np.repeat(kept, np.diff(ptr)) & kept[columns]
+    number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+    return np.append(0, np.cumsum(row_counts(own, ptr)[kept])), number[columns[own]]
+
+
 def entries_of(ptr: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """[m] int64, the places of the entries of some rows [k], row after row; row i begins at ptr[i]."""
     return ranges(ptr[rows], ptr[rows + 1] - ptr[rows])

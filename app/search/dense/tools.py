@@ -234,7 +234,7 @@ class AverageTools(DenseTools):
 
     @property
     def unready(self) -> bool:
-        """Whether there is no time for a round of peeling by weights; one plain peeling takes a fifth of it."""
+        """Whether there is no time for a round of peeling by weights."""
         late = PEEL_SECONDS * (self.inner.n + len(self.inner.indices)) > START_SHARE * self.instance.seconds
         return late and not self.known.any()
 
