@@ -1,6 +1,7 @@
 """Lists that stand one behind the other in one array: where they begin, and where the entries of some are."""
 
 import numpy as np
+import scipy.sparse as sp
 
 
 def starts(rows: np.ndarray, count: int) -> np.ndarray:
@@ -40,6 +41,15 @@ def kept_rows(ptr: np.ndarray, columns: np.ndarray, kept: np.ndarray) -> tuple[n
     own = np.repeat(kept, np.diff(ptr)) & kept[columns]
     number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
     return np.append(0, np.cumsum(row_counts(own, ptr)[kept])), number[columns[own]]
+
+
+def by_columns(ptr: np.ndarray, columns: np.ndarray, count: int) -> np.ndarray:
+    """[nnz] int64, the entries by their columns, those of one column as they are; in linear time.
+
+    ptr [n+1], columns [nnz], below `count`
+    """
+    entries = np.arange(len(columns), dtype=np.int64)
+    return sp.csr_array((entries, columns, ptr), shape=(len(ptr) - 1, count)).tocsc().data
 
 
 def entries_of(ptr: np.ndarray, rows: np.ndarray) -> np.ndarray:
