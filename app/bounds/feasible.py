@@ -170,7 +170,9 @@ def fault_of_mapping(graph: Graph, asked: Pairing, mapping: np.ndarray) -> str |
     """
     if mapping.shape != (asked.n,) or mapping.dtype.kind not in "iu":
         return f"is {mapping.dtype} {mapping.shape}, not one place for each node"
-    taken: dict[int, int] = {}
+    if _maps(asked, mapping):
+        return None
+    taken: dict[int, int] = {}  # one by one: what is wrong is told
     for node, place in enumerate(mapping.tolist()):
         if not -1 <= place < asked.m:
             return f"puts node {graph.called(node)} on number {place}, outside 0..{asked.m - 1}"
@@ -184,6 +186,15 @@ def fault_of_mapping(graph: Graph, asked: Pairing, mapping: np.ndarray) -> str |
             return f"does not put node {graph.called(node)} on {told}"
     wanted = min(asked.n, asked.m)
     return None if len(taken) == wanted else f"puts {len(taken)} nodes on others; {wanted} would be right"
+
+
+def _maps(asked: Pairing, mapping: np.ndarray) -> bool:
+    """Whether places [n] are what `fault_of_mapping` says."""
+    if not len(mapping) or mapping.min() < -1 or mapping.max() >= asked.m:
+        return False
+    placed, known = mapping[mapping >= 0], (asked.seeds == -1) | (asked.seeds == mapping)
+    one_each = int(np.bincount(placed, minlength=1).max()) <= 1
+    return one_each and len(placed) == min(asked.n, asked.m) and bool(known.all())
 
 
 def fault_of_routes(
