@@ -12,7 +12,7 @@ from typing import Any
 from app import stopping
 from app.errors import Halted
 
-NAME = "aside"  # of threads that may outlive what a run still does
+NAME = "aside"  # of the threads
 TICK = 0.05  # s between two looks
 
 

@@ -30,7 +30,7 @@ from hypothesis import HealthCheck, Phase
 from mpi4py import MPI
 from standin_device import StandInDevice
 
-from app.aside import at_work
+from app.bounds.paced import at_work
 from app.comm.group import Group
 from app.device import HostDevice, open_gpu
 from app.model import whole

@@ -12,13 +12,13 @@ import pytest
 from covers import cheapest, from_networkx, is_cover, random_graph
 
 from app import solve
-from app.aside import NAME
 from app.bounds.cover import bounds as cover_bounds
 from app.bounds.cover import integer
 from app.bounds.cover.bounds import CoverBounds
 from app.bounds.cover.branch import METHOD as BRANCHED
 from app.bounds.cover.integer import CoverProgram, Prospects, edge_cliques, fits
 from app.bounds.cover.part import CoverPart
+from app.bounds.paced import NAME
 
 pytestmark = pytest.mark.mpi_skip
 needs_highs = pytest.mark.skipif(importlib.util.find_spec("highspy") is None, reason="needs highspy")

@@ -8,8 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from app.aside import NAME
-
+NAME = "paced"  # of the threads
 TICK = 0.05  # s: signals are heard, the end of the program is seen, so soon
 
 
@@ -47,6 +46,11 @@ class _Gate:
         with self.condition:
             self.closed = True
             self.condition.notify_all()
+
+
+def at_work() -> bool:
+    """Whether a thread of this process has not come to an end yet, as long as what it calls does not look."""
+    return any(thread.name == NAME and thread.is_alive() for thread in threading.enumerate())
 
 
 class Paced:
