@@ -9,8 +9,8 @@ from typing import Any
 
 from mpi4py import MPI
 
-from app import cli, stopping
-from app.bounds.paced import at_work
+from app import aside, cli, stopping
+from app.bounds import paced
 from app.case.config import Case, graph_tables, is_forecast, is_relational
 from app.case.file import named_files
 from app.case.graph import WORDS
@@ -120,10 +120,10 @@ def refuse(error: LockstepError) -> int:
 def leave(code: int) -> int:
     """The exit code.
 
-    Where a library still works for a search that has been closed, and hears nobody, the process ends here,
-    since Python would wait for it.
+    Where a library still works for a search that has been closed, or a pass for tools that nobody waits for,
+    and hears nobody, the process ends here, since Python would wait for it.
     """
-    if at_work():
+    if paced.at_work() or aside.at_work():
         MPI.Finalize()
         os._exit(code)
     return code

@@ -8,7 +8,9 @@ nothing: on one rank that is what a machine without other work would show. Graph
 from 1 to 99; `-hubs` behind a problem: such ones around hubs (preferential attachment, four edges a node),
 `-rows`: with a limit of memory that leaves them on rows. Families have as many sets as nodes, each with eight
 elements; cities are random points, customers likewise, at most 20,000 of them; functions of 0-1 variables
-have products of the edges.
+have products of the edges. Graphs are aligned with themselves, nodes shuffled; facilities are sought in
+graphs, and with `-points` among points; assignments have flows and distances of 2,000 places at most, and
+`arrangement-bandwidth` is one of the other measures of arrangements.
 """
 
 import sys
@@ -26,13 +28,17 @@ from app.api import solve as calls  # noqa: E402
 
 SECONDS, SIZES = (3.0,), (2000, 50_000, 300_000)
 NODE_WEIGHTED = ("mvc", "mis", "mds", "fvs", "dfvs", "dismantle", "clique")
-EDGE_WEIGHTED = ("maxcut", "communities", "steiner", "coloring", "partition")
+EDGE_WEIGHTED = ("maxcut", "communities", "steiner", "coloring", "partition", "facility")
 ARCS = ("dfvs", "influence", "ordering")  # of which edges are turned at random
 ONE_WAY = (*ARCS, "qubo", "ising")
-ONLY_SMALL = {"cvrp": 20_000}  # customers
-OTHERS = ("set_cover", "hitting_set", "coverage", "influence", "qubo", "ising", "tsp", "cvrp")
-KEYS = {"dismantle": "problem.component", "steiner": "problem.terminals", "coverage": "problem.budget"}
-SHARES = {"dismantle": 100, "steiner": 25, "coverage": 50}  # nodes to one of these
+ONLY_SMALL = {"cvrp": 20_000, "qap": 2000}  # customers; places
+OTHERS = ("set_cover", "hitting_set", "coverage", "influence", "qubo", "ising", "tsp", "cvrp", "facility")
+UNWEIGHTED = ("dense", "treewidth", "arrangement", "ordering", "alignment", "qap")
+KEYS = {
+    "dismantle": "problem.component", "steiner": "problem.terminals", "coverage": "problem.budget",
+    "facility": "problem.budget",
+}  # fmt: skip
+SHARES = {"dismantle": 100, "steiner": 25, "coverage": 50, "facility": 1000}  # nodes to one of these
 KEYS_ALIKE = {"partition": {"problem.parts": 8}, "influence": {"problem.budget": 50}}
 PER_EDGE = 120  # bytes of memory.whole_graph_mb for each edge of what is left on rows
 Drawn = tuple[Any, dict[str, Any], dict[str, Any]]
@@ -63,8 +69,13 @@ def drawn(problem: str, n: int, like: str = "") -> Drawn:
     draws, settings = np.random.default_rng(7), dict(KEYS_ALIKE.get(problem, {}))
     if problem in KEYS:
         settings[KEYS[problem]] = n // SHARES[problem]
-    if problem in ("tsp", "cvrp"):
+    if problem == "qap":
+        flow, distance = draws.integers(0, 10, (2, n, n)).astype(float)
+        return (np.triu(flow, 1) + np.triu(flow, 1).T, np.triu(distance, 1) + np.triu(distance, 1).T), {}, {}
+    if problem in ("tsp", "cvrp") or like == "points":
         points = draws.random((n, 2)) * 1e6
+        if problem == "facility":
+            return points, {}, settings
         demands = draws.integers(1, 20, n)
         demands[0] = 0
         return points, {"demands": demands, "capacity": 200.0} if problem == "cvrp" else {}, settings
@@ -85,6 +96,11 @@ def drawn(problem: str, n: int, like: str = "") -> Drawn:
     if like == "rows":
         settings["memory.whole_graph_mb"] = PER_EDGE * len(edges) / 4e6
     graph = sp.csr_matrix((length.astype(float), edges.T), shape=(n, n))
+    if problem == "alignment":
+        graph, shuffled = graph + graph.T, draws.permutation(n)
+        return (graph, graph[shuffled][:, shuffled].tocsr()), {}, settings
+    if problem == "arrangement" and like:
+        settings["problem.arrange"] = like
     weights = {"node_weights": draws.integers(1, 100, n)} if problem in NODE_WEIGHTED else {}
     return graph if problem in ONE_WAY else graph + graph.T, weights, settings
 
@@ -122,5 +138,6 @@ def main(limits: Sequence[float], sizes: Sequence[int], problems: Sequence[str])
 if __name__ == "__main__":
     asked = [tuple(float(each) for each in word.split(",")) for word in sys.argv[1:3]]
     wanted = [int(each) for each in asked[1]] if asked[1:] else SIZES
-    everything = (*NODE_WEIGHTED, *EDGE_WEIGHTED, *OTHERS, "mds-hubs", "fvs-hubs", "mds-rows", "maxcut-rows")
+    likes = "mds-hubs", "fvs-hubs", "mds-rows", "maxcut-rows"
+    everything = (*NODE_WEIGHTED, *EDGE_WEIGHTED, *OTHERS, *UNWEIGHTED, *likes)
     main(asked[0] if asked else SECONDS, wanted, sys.argv[3:] or everything)

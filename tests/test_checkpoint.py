@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import threading
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from mpi4py import MPI
 from msgspec import structs
 
-from app import output
+from app import output, stopping
+from app.aside import NAME, aside, at_work
 from app.case.config import Case
 from app.case.gnn import GnnCase
 from app.case.graph import GraphCase
@@ -27,7 +29,7 @@ from app.checkpoint.signals import Signals
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.device import HostDevice
-from app.errors import CaseError, Halted, Stopped
+from app.errors import CaseError, GraphError, Halted, Stopped
 from app.log import Log, Mark
 
 pytestmark = pytest.mark.mpi_skip
@@ -623,3 +625,31 @@ def test_a_log_goes_on_where_it_was(tmp_path):
         "first", "second"
     ]  # fmt: skip
     assert second.elapsed() >= mark.seconds
+
+
+# ---- work that is left behind ------------------------------------------------------------------------------
+
+
+def test_work_aside_returns_and_raises_as_elsewhere():
+    assert aside(lambda: threading.current_thread().name) == NAME
+    with pytest.raises(GraphError, match="of another thread"):
+        aside(lambda: (_ for _ in ()).throw(GraphError("of another thread")))
+    assert not at_work()
+
+
+def test_work_aside_is_left_behind_where_the_run_is_to_stop():
+    may_end, ended = threading.Event(), threading.Event()
+
+    def work():
+        stopping.ask("SIGTERM")
+        assert may_end.wait(60)
+        ended.set()
+
+    try:
+        with pytest.raises(Halted):
+            aside(work)
+        assert at_work() and not ended.is_set()
+    finally:
+        stopping.forget()
+        may_end.set()
+    assert ended.wait(60)

@@ -16,7 +16,7 @@ APP = ROOT / "app"
 # A file or package of app/ imports only from rows above its own, and from itself.
 LAYERS = (
     ("errors", "faults", "lean", "rng", "stopping", "text", "watchdog"),
-    ("files", "tables", "threads"),
+    ("aside", "files", "tables", "threads"),
     ("numerics",),
     ("case", "cuda", "native"),
     ("cli", "device", "graphs", "log", "memory", "page"),

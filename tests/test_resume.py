@@ -339,6 +339,35 @@ def test_a_signal_before_the_command_line_is_read_is_heard_too(tmp_path):
     assert code in (-signal.SIGTERM, 128 + signal.SIGTERM), printed
 
 
+LONG_PASS = """
+import os, runpy, signal, sys, time
+import app.tasks.answer as answer
+from app.search.cover.tools import CoverTools
+made, calls = CoverTools.__init__, []
+def slow(self, *given):  # the second time as a pass over very many edges, without the interpreter's lock
+    calls.append(given)
+    if len(calls) == 2:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(600)
+    made(self, *given)
+CoverTools.__init__ = slow
+answer.LONG = 0
+sys.argv[0] = {program!r}
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_a_signal_while_tools_are_made_is_heard_within_the_pass(tmp_path):
+    script, out = tmp_path / "slow.py", tmp_path / "out"
+    script.write_text(LONG_PASS.format(program=str(ROOT / "run.py")))
+    case = (*SOLVE, "search.steps=10")
+    code, printed = run_job([sys.executable, script, *case, "--out", out], PYTHONPATH=str(ROOT))
+    assert (code, printed.count("stopped by SIGTERM; checkpoint")) == (3, 1), printed
+    left = json.loads((out / "stopped.json").read_text())
+    assert left["status"] == "stopped" and len(left["instances"]) == 1
+    assert not (out / ".lock").exists() and not (out / "result.json").exists()
+
+
 def test_a_signal_to_one_rank_is_one_to_all(tmp_path):
     code, printed = job(
         ENDLESS, tmp_path / "out", ranks=3, **fault(f"signal:rank=1,step=50,code={signal.SIGTERM}")

@@ -15,22 +15,26 @@ from test_row_reductions import SELF
 from app import check, solve, toolbox
 from app.bounds.certificate import BadCertificate
 from app.bounds.dfvs.feasible import cycle_left
+from app.bounds.feasible import fault_of_tree
 from app.case.config import Case
 from app.graphs.digraph import from_arcs
 from app.graphs.graph import from_edges
 from app.graphs.joined import components
+from app.graphs.lists import kept_rows, row_counts, rows_with
 from app.graphs.sized import sized_of
-from app.graphs.steiner import steiner_of
+from app.graphs.steiner import SteinerCore, steiner_of
 from app.reductions.steiner.reducer import SteinerReducer, Untouched
 from app.reductions.steiner.verify import verify_log
 from app.search.coloring import tools as coloring_tools
 from app.search.communities import baselines as communities
 from app.search.cover import start as cover_start
 from app.search.cover.tools import CoverTools
+from app.search.dense import tools as dense_tools
 from app.search.dfvs import baselines
 from app.search.dismantle import tools as dismantle
 from app.search.dismantle.course import by_degree
 from app.search.influence import rounds
+from app.search.steiner import baselines as steiner_baselines
 from app.search.steiner import prized
 from app.search.steiner import tools as steiner_tools
 from app.search.tour import tools as tour_tools
@@ -477,19 +481,111 @@ def test_tools_that_would_take_too_long_are_not_made_ready_and_a_replay_has_none
     assert free.digest == whole.digest  # no limit, no estimate counts
 
 
-@pytest.mark.parametrize("problem", ["steiner", "coloring"])
-def test_a_quick_start_is_told_and_replayed(monkeypatch, problem):
-    graph, settings = nx.gnm_random_graph(60, 500, seed=5), BRIEF | {"problem.terminals": 9}
-    settings = settings if problem == "steiner" else BRIEF
+@pytest.mark.parametrize(
+    ("problem", "looks"), [("steiner", 1), ("steiner", 2), ("coloring", 1), ("dense", 1)]
+)
+def test_a_quick_start_is_told_and_replayed(monkeypatch, problem, looks):
+    graph, settings = nx.gnm_random_graph(150, 900, seed=5), dict(BRIEF)
+    settings |= {"search.reductions": False} | ({"problem.terminals": 9} if problem == "steiner" else {})
+    lengths = np.random.default_rng(5).integers(1, 99, 900).tolist()
+    nx.set_edge_attributes(graph, dict(zip(graph.edges, lengths)), "weight")
     found = entries(monkeypatch)
     with monkeypatch.context() as slow:
-        slow.setattr(steiner_tools, "GROWN_SHARE", 0.0)
+        slow.setattr(steiner_tools, "GROWN_SECONDS", NO_TIME)
+        slow.setattr(steiner_tools, "NEARLY_SECONDS", NO_TIME if looks == 1 else 0.0)
         slow.setattr(coloring_tools, "START_SHARE", 0.0)
+        slow.setattr(dense_tools, "START_SHARE", 0.0)
         brief = solve(graph, problem, search_seconds=3.0, settings=settings, comm=MPI.COMM_WORLD)
     replay = found[0]["replay"]
-    assert "search.start_looks=1" in replay
+    assert f"search.start_looks={looks}" in replay
     again = solve(graph, problem, settings=replayed(replay, settings), comm=MPI.COMM_WORLD)
     assert again.digest == brief.digest and found[0]["greedy"] == found[1]["greedy"]
+    usual = solve(graph, problem, settings=settings, comm=MPI.COMM_WORLD)
+    assert usual.feasible and found[2]["greedy"] != found[0]["greedy"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "kind"),
+    [("ordering", ""), *(("arrangement", kind) for kind in ("length", "bandwidth", "cutwidth"))],
+)
+def test_orders_by_the_quickest_rule_are_replayed(monkeypatch, problem, kind):
+    """The time is up before the first rule: the answer is another than without a limit."""
+    graph = nx.gnm_random_graph(200, 420, seed=5, directed=problem == "ordering")
+    settings = BRIEF | {"search.steps": 5, "search.reductions": False, "search.baselines": False}
+    settings |= {"problem.arrange": kind} if kind else {}
+    found = entries(monkeypatch)
+    with monkeypatch.context() as patch:
+        ringing_after(patch, 1)
+        patch.setattr(Pipeline, "_fits", lambda self, budget, *seconds: [False] * len(seconds))
+        brief = solve(graph, problem, search_seconds=60.0, settings=settings, comm=MPI.COMM_WORLD)
+    replay = found[0]["replay"]
+    assert "search.start_looks=1" in replay and found[0]["steps"] == 0
+    again = solve(graph, problem, settings=replayed(replay, settings), comm=MPI.COMM_SELF)
+    assert again.digest == brief.digest and again.order == brief.order
+    assert found[0]["greedy"] == found[1]["greedy"] == found[0]["objective"]
+    usual = solve(graph, problem, settings=settings, comm=MPI.COMM_WORLD)
+    assert brief.feasible and found[2]["greedy"] <= found[0]["greedy"]
+    assert kind == "bandwidth" or usual.order != brief.order
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_links_of_parts_are_the_lightest_forest(seed):
+    """Of links of the same nodes, and of one length, as the order of links says; and ways that are short."""
+    draws = np.random.default_rng(seed)
+    n, (u, v), length = 30, draws.integers(30, size=(2, 120)), draws.integers(1, 6, 120) << (20 * (seed == 2))
+    one = u != v
+    u, v, length = u[one], v[one], length[one]
+    best = nx.MultiGraph()
+    best.add_nodes_from(range(n))
+    for i in np.argsort(length, kind="stable").tolist():
+        if not nx.has_path(best, int(u[i]), int(v[i])):
+            best.add_edge(int(u[i]), int(v[i]), link=i)
+    wanted = sorted(link for _, _, link in best.edges(data="link"))
+    assert sorted(steiner_baselines._forest(n, u, v, length).tolist()) == wanted
+    assert not len(steiner_baselines._forest(n, u[:0], v[:0], length[:0]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ways_that_are_nearly_shortest_lead_to_terminals(seed):
+    graph = nx.gnm_random_graph(80, 110, seed=seed)
+    part = max(nx.connected_components(graph), key=len)
+    lengths = np.random.default_rng(seed).integers(1, 99, graph.number_of_edges()).tolist()
+    nx.set_edge_attributes(graph, dict(zip(graph.edges, lengths)), "weight")
+    matrix = nx.to_scipy_sparse_array(graph, format="csr")
+    core = SteinerCore(
+        matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(np.int64),
+        np.array(sorted(part)[::9], dtype=np.int64),
+    )  # fmt: skip
+    distance, before, last = steiner_baselines.nearly_nearest(core, core.terminals)
+    shortest = nx.multi_source_dijkstra_path_length(graph, set(core.terminals.tolist()))
+    for v in range(80):
+        if v not in part:
+            assert before[v] == last[v] == v
+            continue
+        way, at = 0, v
+        while before[at] != at:
+            way, at = way + graph[at][int(before[at])]["weight"], int(before[at])
+        assert at == last[v] and at in core.terminals and shortest[v] <= way <= distance[v]
+    tree = steiner_baselines.nearly_joined(core)
+    assert fault_of_tree(from_edges(80, *np.array(graph.edges).T), tree, core.terminals) is None
+    assert core.length(tree) <= 1.3 * core.length(steiner_baselines.joined(core, core.terminals))
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 40])
+def test_entries_of_rows_are_counted(n):
+    draws = np.random.default_rng(n)
+    graph = from_edges(n, *draws.integers(n, size=(2, 2 * n))) if n else from_edges(0, *np.zeros((2, 0), int))
+    flags, kept = draws.random(len(graph.indices)) < 0.3, draws.random(n) < 0.6
+    rows = [flags[a:b].tolist() for a, b in itertools.pairwise(graph.indptr.tolist())]
+    assert row_counts(flags, graph.indptr).tolist() == list(map(sum, rows))
+    assert rows_with(flags, graph.indptr).tolist() == list(map(any, rows))
+    ptr, columns = kept_rows(graph.indptr, graph.indices, kept)
+    near = [columns[a:b].tolist() for a, b in itertools.pairwise(ptr.tolist())]
+    names = np.flatnonzero(kept)
+    whole = [graph.indices[a:b] for a, b in itertools.pairwise(graph.indptr.tolist())]
+    assert [[int(names[u]) for u in each] for each in near] == [
+        [int(u) for u in whole[v] if kept[u]] for v in names.tolist()
+    ]
 
 
 def test_components_are_numbered_by_their_lowest_nodes():

@@ -6,6 +6,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from app.graphs.deliveries import Deliveries
 from app.graphs.graph import Graph, narrow
+from app.graphs.lists import kept_rows
 from app.graphs.metric import Metric
 from app.graphs.pairing import Pairing
 
@@ -107,11 +108,9 @@ def node_of_large_component(graph: Graph, chosen_all: np.ndarray, most: int) -> 
     """
     _require(graph, chosen_all)
     kept = ~chosen_all
-    rows = graph.row_of()
-    inner = kept[rows] & kept[graph.indices]
-    entries = np.ones(np.count_nonzero(inner), np.int8), (rows[inner], graph.indices[inner])
-    matrix = narrow(sp.csr_array(entries, shape=(graph.n, graph.n)))
-    part = connected_components(matrix, directed=False)[1][kept]
+    ptr, columns = kept_rows(graph.indptr, graph.indices, kept)
+    matrix = narrow(sp.csr_array((np.ones(len(columns), np.int8), columns, ptr), shape=(len(ptr) - 1,) * 2))
+    part = connected_components(matrix, directed=False)[1]
     size = np.bincount(part, minlength=1)
     if size.max() <= most:
         return None
@@ -171,7 +170,9 @@ def fault_of_mapping(graph: Graph, asked: Pairing, mapping: np.ndarray) -> str |
     """
     if mapping.shape != (asked.n,) or mapping.dtype.kind not in "iu":
         return f"is {mapping.dtype} {mapping.shape}, not one place for each node"
-    taken: dict[int, int] = {}
+    if _maps(asked, mapping):
+        return None
+    taken: dict[int, int] = {}  # one by one: what is wrong is told
     for node, place in enumerate(mapping.tolist()):
         if not -1 <= place < asked.m:
             return f"puts node {graph.called(node)} on number {place}, outside 0..{asked.m - 1}"
@@ -185,6 +186,15 @@ def fault_of_mapping(graph: Graph, asked: Pairing, mapping: np.ndarray) -> str |
             return f"does not put node {graph.called(node)} on {told}"
     wanted = min(asked.n, asked.m)
     return None if len(taken) == wanted else f"puts {len(taken)} nodes on others; {wanted} would be right"
+
+
+def _maps(asked: Pairing, mapping: np.ndarray) -> bool:
+    """Whether places [n] are what `fault_of_mapping` says."""
+    if not len(mapping) or mapping.min() < -1 or mapping.max() >= asked.m:
+        return False
+    placed, known = mapping[mapping >= 0], (asked.seeds == -1) | (asked.seeds == mapping)
+    one_each = int(np.bincount(placed, minlength=1).max()) <= 1
+    return one_each and len(placed) == min(asked.n, asked.m) and bool(known.all())
 
 
 def fault_of_routes(

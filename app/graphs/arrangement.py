@@ -67,7 +67,8 @@ class Arrangement:
     def values(self, order: np.ndarray, kinds: tuple[str, ...] = KINDS) -> dict[str, int]:
         """What it is worth by each of `kinds`."""
         place = places_of(order)
-        own, other = np.repeat(place, np.diff(self.indptr)), place[self.indices]
+        narrow = place.astype(np.int32)
+        own, other = np.repeat(narrow, np.diff(self.indptr)), narrow[self.indices]
         found: dict[str, int] = {}
         for kind in kinds:
             if kind == BANDWIDTH:
@@ -114,6 +115,10 @@ class Arrangement:
         place[nodes] = np.arange(len(nodes))
         degrees = self.indptr[nodes + 1] - self.indptr[nodes]
         ends = np.cumsum(degrees)
+        ascending = bool((np.diff(nodes) > 0).all())
+        if ascending and len(self.indices) == int(degrees.sum()):  # only nodes without edges are left out
+            columns = place[self.indices].astype(np.int32)
+            return Arrangement(self.kind, np.append(0, ends), columns, self.weights, self.unit)
         entry = np.arange(int(degrees.sum())) + np.repeat(self.indptr[nodes] - (ends - degrees), degrees)
         columns = place[self.indices[entry]]
         kept = columns >= 0
@@ -121,7 +126,7 @@ class Arrangement:
         indptr = np.zeros(len(nodes) + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=len(nodes)), out=indptr[1:])
         weights = self.weights[entry][kept]
-        if not (np.diff(nodes) > 0).all():  # else columns ascend as they are
+        if not ascending:  # else columns ascend as they are
             # The matrix is its own transpose, which SciPy makes in linear time with columns that ascend.
             found = sparse.csr_array((weights, columns, indptr), shape=(len(nodes),) * 2).tocsc()
             columns, weights = found.indices, found.data

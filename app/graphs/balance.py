@@ -40,8 +40,8 @@ class Balance:
 
     def cut(self, block: np.ndarray) -> int:
         """The weight between blocks [n]."""
-        rows = self.rows
-        return int(rows.weights[block[rows.row_of()] != block[rows.indices]].sum()) // 2
+        rows, block = self.rows, block.astype(np.int32)
+        return int(rows.weights[np.repeat(block, np.diff(rows.indptr)) != block[rows.indices]].sum()) // 2
 
     def totals(self, block: np.ndarray) -> np.ndarray:
         """[parts] int64, what blocks weigh."""

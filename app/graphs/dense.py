@@ -14,7 +14,7 @@ import numpy as np
 from app.errors import CaseError
 from app.graphs.fixed_point import LARGEST, refuse_vanished, whole_numbers
 from app.graphs.graph import Graph
-from app.graphs.lists import starts
+from app.graphs.lists import by_columns, starts
 
 AVERAGE, SIZE = "average", "size"  # problem.dense
 ROOM = 61  # bits of codes, and of a load in the unit of a ratio
@@ -69,10 +69,8 @@ class DenseGraph:
 
 def dense_graph(indptr: np.ndarray, indices: np.ndarray, weight: np.ndarray, size: np.ndarray) -> DenseGraph:
     """A graph of symmetric rows, whose columns ascend."""
-    # Entries sorted by column, then row, are the entries of the transpose in its own order.
-    order = np.argsort(indices, kind="stable")
-    twin = np.empty(len(indices), dtype=np.int64)
-    twin[order] = np.arange(len(indices), dtype=np.int64)
+    # Entries by column, then row, are the entries of the transpose in its own order; twins are each other's.
+    twin = by_columns(indptr, indices, len(size))
     return DenseGraph(
         indptr.astype(np.int64), indices.astype(np.int32), np.ascontiguousarray(weight),
         np.ascontiguousarray(size), twin,

@@ -16,7 +16,7 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.graph import IN_A, Graph
-from app.graphs.lists import starts
+from app.graphs.lists import by_columns, starts
 from app.rng import stream
 
 ONE = 1 << 32  # a probability of one, in units
@@ -78,7 +78,7 @@ def diffusion_of(graph: Graph, threshold: bool, probabilities: str, constant: fl
     if graph.arcs is not None:  # rows hold heads of arcs: graph.neighbours = "out"
         kept = graph.arcs & IN_A > 0
         tails, heads, given = tails[kept], heads[kept], None if given is None else given[kept]
-    order = np.lexsort((tails, heads))  # by heads, as arcs into nodes
+    order = by_columns(starts(tails, graph.n), heads, graph.n)  # by heads, as arcs into nodes; tails ascend
     u, v = tails[order], heads[order]
     degree = np.bincount(v, minlength=graph.n)
     if probabilities == IN_DEGREE:
@@ -100,8 +100,8 @@ def diffusion_of(graph: Graph, threshold: bool, probabilities: str, constant: fl
         units = limit - before
     alive = units > 0
     u, v, units, limit = u[alive], v[alive], units[alive], limit[alive]
-    out = np.lexsort((v, u))
     in_ptr, out_ptr = starts(v, graph.n), starts(u, graph.n)
+    out = by_columns(in_ptr, u, graph.n)  # by tails; heads ascend
     table, table_ptr, odds = _tables(graph.n, in_ptr, limit, threshold)
     return Diffusion(
         graph.n, threshold, in_ptr, u.astype(np.int32), limit, out_ptr, v[out].astype(np.int32), units[out],
@@ -160,11 +160,12 @@ def _tables(
     alike = (least == most) & (degree[nodes] >= LEAST_DEGREE)
     alike &= degree[nodes] * (most / ONE) <= MOST_MEAN
     nodes, unit = nodes[alike], most[alike]
-    kinds, place = np.unique(np.stack([degree[nodes], unit.astype(np.int64)]), axis=1, return_inverse=True)
-    if not kinds.shape[1]:
+    units, of_unit = np.unique(unit, return_inverse=True)
+    kinds, place = np.unique(degree[nodes] * max(len(units), 1) + of_unit, return_inverse=True)
+    if not len(kinds):
         return none
-    table[nodes] = place.reshape(-1)
-    made = [_odds(int(d), int(units) / ONE) for d, units in kinds.T]
+    table[nodes] = place
+    made = [_odds(each // len(units), int(units[each % len(units)]) / ONE) for each in kinds.tolist()]
     ends = np.append(0, np.cumsum([len(each) for each in made])).astype(np.int64)
     return table, ends, np.concatenate(made)
 

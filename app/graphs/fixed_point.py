@@ -31,6 +31,8 @@ def whole_numbers(weights: np.ndarray, what: str, largest: int = LARGEST) -> tup
     largest  more than there are weights, at most LARGEST
     returns  [k] int64, and the unit (a power of two)
     """
+    if 2 * len(weights) <= largest and (weights == 1).all():
+        return np.ones(len(weights), dtype=np.int64), 1.0
     weights = np.asarray(weights).astype(np.float64)
     if not np.isfinite(weights).all():
         raise GraphError(f"{what} is not a finite number")
@@ -41,7 +43,7 @@ def whole_numbers(weights: np.ndarray, what: str, largest: int = LARGEST) -> tup
     coarsest = math.ceil(math.log2(total / (largest - len(weights))))
     whole = np.array_equal(np.rint(weights), weights)
     unit = 2.0 ** max(0 if whole else min(_exact_exponent(weights), 0), coarsest)
-    return np.rint(weights / unit).astype(np.int64), unit
+    return (weights if whole and unit == 1 else np.rint(weights / unit)).astype(np.int64), unit
 
 
 def refuse_vanished(numbers: np.ndarray, given: np.ndarray, called: Callable[[int], str]) -> None:

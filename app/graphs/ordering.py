@@ -160,8 +160,9 @@ def least_order(n: int, tails: np.ndarray, heads: np.ndarray, compiled: bool = T
     """[k] int64, the order in which arcs [m] lead forward, the smallest node that may come first each time;
     k < n where they have a cycle.
     """
-    order = np.argsort(tails, kind="stable")
-    ptr, ends = starts(tails, n), heads[order].astype(np.int32)
+    ones = np.ones(len(tails), dtype=np.int8)
+    rows = sp.coo_array((ones, (tails, heads)), shape=(n, n)).tocsr()  # arcs of a pair count once
+    ptr, ends = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
     if compiled and LEAST is not None:
         degree, found = (np.zeros(n, dtype=np.int32) for _ in range(2))
         heap = np.zeros(2 * n, dtype=np.int64)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.graphs.graph import Graph
-from app.graphs.lists import ranges, starts
+from app.graphs.lists import kept_rows, ranges, starts
 
 
 class SizedGraph(NamedTuple):
@@ -64,12 +64,8 @@ class SizedGraph(NamedTuple):
     def without(self, gone: np.ndarray) -> tuple["SizedGraph", np.ndarray]:
         """What is left without some nodes [n] bool, and which nodes [k] int64 these are."""
         kept = np.flatnonzero(~gone)
-        number = np.cumsum(~gone) - 1
-        rows = self.row_of()
-        own = ~gone[rows] & ~gone[self.indices]
-        indptr = starts(number[rows[own]], len(kept))
-        indices = number[self.indices[own]].astype(np.int32)
-        return SizedGraph(indptr, indices, self.size[kept], self.weights[kept], self.most), kept
+        rows = kept_rows(self.indptr, self.indices, ~gone)
+        return SizedGraph(*rows, self.size[kept], self.weights[kept], self.most), kept
 
     def split(self) -> list[tuple["SizedGraph", np.ndarray]]:
         """The components that are too large, small ones first, and which nodes [k] int64 each has."""

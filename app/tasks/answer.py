@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from app.aside import aside
 from app.case.config import Case
 from app.case.search import STARTS, SearchCase
 from app.checkpoint.store import State
@@ -44,6 +45,7 @@ from app.text import figures, is_whole
 from app.toolbox import Instance, Toolbox
 
 POLICY_ALONE = "policy alone"  # beside the plain heuristics
+LONG = 1 << 16  # nodes and entries of a graph whose tools are made while signals are heard
 WEAK = 0.1  # gap from which on a bound is called weak
 CLOSING_SHARE = 0.3  # of a time limit, at most, for what is made of an answer after the search
 
@@ -210,7 +212,8 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
             )  # fmt: skip
             for told in without_effect(instance, partial(_called, context.case, loaded, whole)):
                 context.warn(f"{whole.name}: {told}")
-            toolbox = problem.toolbox(instance)
+            make = partial(problem.toolbox, instance)
+            toolbox = aside(make) if whole.n + len(whole.indices) >= LONG else make()
         except FixedNodesError as error:
             named = error.words.format(*(_called(context.case, loaded, whole, node) for node in error.nodes))
             raise CaseError(f"search.inside, search.outside: {named}") from None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.graphs.graph import Graph, index_type
-from app.graphs.lists import starts
+from app.graphs.lists import row_counts, rows_with
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +29,11 @@ def core_of(graph: Graph, needed: np.ndarray, allowed: np.ndarray) -> Domination
     if needed.all() and allowed.all():
         return DominationCore(graph, np.arange(graph.n), needed, allowed)
     names = np.flatnonzero(needed | allowed)
-    number = np.cumsum(needed | allowed) - 1
-    u, v = graph.row_of(), graph.indices
-    stored = (needed[u] & allowed[v]) | (allowed[u] & needed[v])
-    indptr = starts(number[u[stored]], len(names))
-    indices = number[v[stored]].astype(index_type(len(names)))
+    number = np.cumsum(needed | allowed).astype(index_type(len(names))) - 1
+    degree, v = np.diff(graph.indptr), graph.indices
+    stored = (np.repeat(needed, degree) & allowed[v]) | (np.repeat(allowed, degree) & needed[v])
+    indptr = np.append(0, np.cumsum(row_counts(stored, graph.indptr)[names]))
+    indices = number[v[stored]]
     name = f"{graph.name} (kernel)" if len(names) < graph.n else graph.name
     core = Graph(name, len(names), 0, len(names), indptr, indices, edges=len(indices) // 2)
     return DominationCore(core, names, needed[names], allowed[names])
@@ -42,5 +42,5 @@ def core_of(graph: Graph, needed: np.ndarray, allowed: np.ndarray) -> Domination
 def undominated(core: DominationCore, chosen: np.ndarray) -> np.ndarray:
     """[k] bool, nodes that are needed and neither in `chosen` [k] bool nor next to one that is."""
     graph = core.graph
-    near = np.bincount(graph.row_of()[chosen[graph.indices]], minlength=graph.n) > 0
+    near = rows_with(chosen[graph.indices], graph.indptr)
     return core.needed & ~(chosen | near)

@@ -220,11 +220,16 @@ class WalkSearch(_Swaps):
             self.best, self.found_at, self.best_p[:] = cost, self.steps, solution
 
 
+def _squares(numbers: np.ndarray) -> int:
+    """The sum of the squares of whole numbers, exactly."""
+    most = int(np.abs(numbers).max(initial=0))
+    if most * most * len(numbers) < 1 << 63:
+        return int(np.dot(numbers, numbers))
+    return sum(x * x for x in numbers.tolist())
+
+
 def _unit(core: Quadratic) -> int:
     """A loss that is told apart: what one edge on another counts, by root mean squares of both weights."""
-    means = [
-        math.isqrt(sum(x * x for x in each.data.tolist()) // each.nnz) if each.nnz else 0
-        for each in (core.a, core.b)
-    ]
+    means = [math.isqrt(_squares(each.data) // each.nnz) if each.nnz else 0 for each in (core.a, core.b)]
     edge = means[0] * means[1] * (2 if core.symmetric else 1)
     return edge or max(int(np.abs(core.linear.data).max(initial=1)), 1)

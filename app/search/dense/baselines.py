@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from app.bounds.dense.balance import Balance, grown
-from app.graphs.dense import DenseGraph
+from app.graphs.dense import DenseGraph, row_sums
+from app.graphs.orders import places_of
 from app.rng import stream
 
 Rule = Callable[[DenseGraph, bool], np.ndarray]
@@ -70,10 +71,7 @@ def head(graph: DenseGraph, order: np.ndarray, count: int) -> np.ndarray:
 
 def heads(graph: DenseGraph, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """[n] int64 each, the weight and the size of the first 1, 2, ... nodes of an order."""
-    place = np.empty(graph.n, dtype=np.int64)
-    place[order] = np.arange(graph.n)
-    rows = graph.rows()
-    before = place[graph.indices] < place[rows]
-    gains = np.zeros(graph.n, dtype=np.int64)
-    np.add.at(gains, place[rows[before]], graph.weight[before])
-    return np.cumsum(gains), np.cumsum(graph.size[order])
+    place = places_of(order).astype(np.int32)
+    before = place[graph.indices] < np.repeat(place, np.diff(graph.indptr))
+    gains = row_sums(np.where(before, graph.weight, 0), graph.indptr)
+    return np.cumsum(gains[order]), np.cumsum(graph.size[order])

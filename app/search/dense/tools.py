@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from app.bounds.clique.degeneracy import core_order
 from app.bounds.dense.balance import Balance
 from app.bounds.dense.bounds import LoadBounds
 from app.bounds.dense.witness import LoadBound, shares_of
@@ -24,12 +25,14 @@ from app.graphs.dense import (
 from app.graphs.fixed_point import rounded_words, vanished_words
 from app.graphs.graph import Graph, index_type
 from app.graphs.lists import entries_of
+from app.graphs.orders import places_of
 from app.search.dense.baselines import BASELINES, Rule, densest_head, peeled
 from app.search.dense.search import DensestSearch
 from app.search.node_tools import fault_of_set
 from app.toolbox import Baseline, Bounds, Instance, Look, Search, Toolbox
 
 ENTRY_SECONDS = 3e-7  # of a round of peeling and a cut, for each entry, about
+PEEL_SECONDS, START_SHARE = 2e-7, 0.8  # of a start, for each node and entry, about; of a time limit
 MORE_ROUNDS = 3  # on a core, after which it is cut again where they have found a denser set
 
 
@@ -157,11 +160,8 @@ class AverageTools(DenseTools):
     def _upper(self) -> float:
         """What no density of allowed nodes exceeds: each edge goes to its end of less weight for its size."""
         graph = self.asked
-        key = graph.degree() / graph.size
-        rows = graph.rows()
-        lower = (key[rows] < key[graph.indices]) | (
-            (key[rows] == key[graph.indices]) & (rows < graph.indices)
-        )
+        rank = places_of(np.argsort(graph.degree() / graph.size, kind="stable")).astype(np.int32)
+        lower = np.repeat(rank, np.diff(graph.indptr)) < rank[graph.indices]
         load = row_sums(np.where(lower, graph.weight, 0), graph.indptr)
         return float((load / graph.size).max(initial=0)) * (1 + 1e-9)
 
@@ -232,8 +232,14 @@ class AverageTools(DenseTools):
 
     # ---- tools ---------------------------------------------------------------------------------------------
 
+    @property
+    def unready(self) -> bool:
+        """Whether there is no time for a round of peeling by weights."""
+        late = PEEL_SECONDS * (self.inner.n + len(self.inner.indices)) > START_SHARE * self.instance.seconds
+        return late and not self.known.any()
+
     def start(self) -> np.ndarray:
-        """The densest set that reductions have met, or peeling."""
+        """The densest set that reductions have met, or peeling: by weights, where there is time for that."""
         return self._begun.copy()
 
     @cached_property
@@ -243,7 +249,10 @@ class AverageTools(DenseTools):
         found = self.known[self.places]
         if found.any():
             return found
-        return densest_head(self.inner, peeled(self.inner, self.instance.compiled))
+        compiled = self.instance.compiled
+        if self.unready:  # the node of fewest neighbours goes, whatever edges and nodes weigh: in linear time
+            return densest_head(self.inner, core_order(self.core, compiled)[0][::-1])
+        return densest_head(self.inner, peeled(self.inner, compiled))
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Rounds of peeling and flows; none where there is no node."""

@@ -57,11 +57,12 @@ class DismantleTools(KernelSetTools):
 
     def fault(self, solution: np.ndarray) -> str | None:
         """A component that is too large, or a fixed node on the wrong side."""
-        if (found := node_of_large_component(self.graph, solution, self.most)) is not None:
-            node, size = found
-            left = f"leaves a component of {size} nodes, that of node {self.graph.called(node)}"
-            return f"the {self.words} {left}; at most {self.most} would be right"
-        return super().fault(solution)
+        wrong = super().fault(solution)
+        if wrong is None or (found := node_of_large_component(self.graph, solution, self.most)) is None:
+            return wrong
+        node, size = found
+        left = f"leaves a component of {size} nodes, that of node {self.graph.called(node)}"
+        return f"the {self.words} {left}; at most {self.most} would be right"
 
     # ---- core and instance ---------------------------------------------------------------------------------
 

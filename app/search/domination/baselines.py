@@ -10,6 +10,7 @@ import heapq
 import numpy as np
 
 from app.graphs.graph import Graph
+from app.graphs.lists import row_counts, rows_with
 from app.native.library import address, function
 from app.search.cover.start import ENTRY_BYTES, rows_of_kernels
 
@@ -50,7 +51,7 @@ def needed(
     dominated   [n] bool, nodes that are dominated anyway; None: none
     """
     left = chosen.copy()
-    times = left.astype(np.int64) + np.bincount(graph.row_of()[left[graph.indices]], minlength=graph.n)
+    times = near_counts(graph, left)
     if dominated is not None:
         times[dominated] = graph.n + 2  # whoever leaves
     if compiled and NEEDED:
@@ -67,12 +68,12 @@ def needed(
 
 def near_any(graph: Graph, marked: np.ndarray) -> np.ndarray:
     """[n] bool, whether a node has a marked neighbour."""
-    return np.bincount(graph.row_of()[marked[graph.indices]], minlength=graph.n) > 0
+    return rows_with(marked[graph.indices], graph.indptr)
 
 
 def near_counts(graph: Graph, marked: np.ndarray) -> np.ndarray:
     """[n] int64, how many nodes of each closed neighbourhood are marked [n] bool."""
-    return marked + np.bincount(graph.row_of()[marked[graph.indices]], minlength=graph.n)
+    return marked + row_counts(marked[graph.indices], graph.indptr)
 
 
 def greedy_order(

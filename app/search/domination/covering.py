@@ -10,6 +10,7 @@ from app.errors import FixedNodesError
 from app.graphs.covering import count_candidates
 from app.graphs.graph import Graph
 from app.graphs.ids import one_id
+from app.graphs.lists import rows_with
 from app.search.domination.baselines import greedy_order, needed
 from app.search.domination.tools import DominationTools
 from app.toolbox import Baseline, Instance
@@ -20,14 +21,16 @@ def unmet_demand(graph_rows: Graph, chosen_all: np.ndarray) -> int | None:
     met = candidates_of(graph_rows)
     if graph_rows.hi == graph_rows.n > graph_rows.lo:
         met[-1] = True  # the reference
-    met[graph_rows.row_of()[chosen_all[graph_rows.indices]] - graph_rows.lo] = True
+    met |= rows_with(chosen_all[graph_rows.indices], graph_rows.indptr)
     return None if met.all() else int(met.argmin()) + graph_rows.lo
 
 
 def candidates_of(graph_rows: Graph) -> np.ndarray:
     """[held rows] bool, which are candidates: those next to the reference, the last node."""
-    near = np.zeros(graph_rows.hi - graph_rows.lo, dtype=bool)
-    near[graph_rows.row_of()[graph_rows.indices == graph_rows.n - 1] - graph_rows.lo] = True
+    if not graph_rows.whole or not graph_rows.n:
+        return rows_with(graph_rows.indices == graph_rows.n - 1, graph_rows.indptr)
+    near = np.zeros(graph_rows.n, dtype=bool)  # the edges of its own row, which is the last one
+    near[graph_rows.indices[graph_rows.indptr[-2] :]] = True
     return near
 
 

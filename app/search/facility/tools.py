@@ -161,12 +161,13 @@ class FacilityTools(Toolbox):
     def course(self, solution: np.ndarray, ids: np.ndarray) -> str:
         """A table of each node, its facility and the distance to it; the latter two empty: no path."""
         at, away = self.distances.nearest(solution)
-        names, unit = plain_ids(ids), self.distances.unit
+        names, unit = plain_ids(ids), Fraction(self.distances.unit)
+        above, below = unit.numerator, unit.denominator
         rows = io.StringIO()
         table = csv.writer(rows, lineterminator="\n")
         table.writerow(COLUMNS)
         for name, place, far in zip(names, at.tolist(), away.tolist()):
-            table.writerow([name, *(("", "") if place < 0 else (names[place], _shown(far * unit)))])
+            table.writerow([name, *(("", "") if place < 0 else (names[place], _shown(far * above, below)))])
         return rows.getvalue()
 
     # ---- tools ---------------------------------------------------------------------------------------------
@@ -209,6 +210,6 @@ class FacilityTools(Toolbox):
         return self.lift(chosen), label
 
 
-def _shown(length: Fraction) -> str:
-    """A distance as it was given."""
-    return str(length.numerator) if length.denominator == 1 else f"{float(length):.12g}"
+def _shown(above: int, below: int) -> str:
+    """A distance, a ratio of whole numbers, as it was given."""
+    return f"{above / below:.12g}" if above % below else str(above // below)

@@ -39,6 +39,7 @@ class PartitionTools(LabelTools):
         self.remark = vanished_words(self.graph.weights, self.unit)
         self.weights = self.asked.rows.weights
         self.core = self.graph
+        self._valued: tuple[np.ndarray, int] | None = None  # the blocks that were valued last, their cut
 
     @property
     def usual_steps(self) -> int:
@@ -56,7 +57,9 @@ class PartitionTools(LabelTools):
 
     def value(self, solution: np.ndarray) -> int:
         """What is cut, in units."""
-        return self.asked.cut(solution)
+        if self._valued is None or not np.array_equal(self._valued[0], solution):
+            self._valued = solution.copy(), self.asked.cut(solution)
+        return self._valued[1]
 
     def fault(self, solution: np.ndarray) -> str | None:
         """Not a block for each node, or blocks that are too many, or too heavy."""

@@ -16,13 +16,14 @@ from app.proofs.kinds import SteinerProof
 from app.reductions.steiner.reducer import SteinerReducer, Untouched
 from app.reductions.steiner.verify import verify_log
 from app.search.kernel_tools import KernelTools, ReducedBounds
-from app.search.steiner.baselines import STEINER_BASELINES, fewest_edges, grown, joined
+from app.search.steiner.baselines import STEINER_BASELINES, fewest_edges, grown, joined, nearly_joined
 from app.search.steiner.search import SteinerSearch
 from app.toolbox import Baseline, Bounds, Instance, Search
 
 STEPS = 10_000_000  # of a search, or so many for each entry:
 STEPS_PER_ENTRY = 100
 GROWN_SECONDS, GROWN_SHARE = 3e-7, 0.8  # of the start, for each node and entry, about; of a time limit
+NEARLY_SECONDS = 1.8e-7  # the same of a tree by ways that are nearly shortest
 SEARCH_SECONDS = 2e-7  # of making a search, for each node and entry of the core, about
 REDUCE_SECONDS = 2e-5  # for each node and entry, about
 
@@ -42,7 +43,9 @@ class SteinerTools(KernelTools):
         self.terminals = instance.terminals
         (self.asked, self.unit), near = rooted(self.graph, self.terminals)
         self.weights = self.asked.lengths
-        self.unready = GROWN_SECONDS * self.entries > GROWN_SHARE * instance.seconds
+        most = GROWN_SHARE * instance.seconds
+        self.unready = GROWN_SECONDS * self.entries > most
+        self._hurried = 0 < most < NEARLY_SECONDS * self.entries  # a replay is told so by its looks
         if near.min(initial=0) < 0:
             self.reducer = Untouched(self.asked, near)
             self.kernel = self.reducer.kernel()
@@ -113,7 +116,9 @@ class SteinerTools(KernelTools):
 
     @cached_property
     def _start(self) -> np.ndarray:
-        rule = fewest_edges if self.unready else grown
+        rule = grown
+        if self.unready:
+            rule = fewest_edges if self._hurried or self.look() else nearly_joined
         return rule(self.inner, self.instance.compiled) if self.inner.n else np.zeros(0, dtype=np.int64)
 
     @property
