@@ -363,10 +363,6 @@ steps = 1
             "graph={generator='rmat', edges=9, d=2}",
             "graph.d (command line): is not read beside graph.edges; 4",
         ),
-        (
-            "agent.batch=8",
-            'agent.batch (command line): is read by run.task = "train", or with policy.weights',
-        ),
         ("study.rounds=3", 'study.rounds (command line): is read by run.task = "study"; leave it out'),
         ("a." * 20000 + "a=1", "must be section.key=value"),
         ("graph={" + "a." * 100 + "a=1}", "unknown table [graph.a]"),
@@ -985,7 +981,7 @@ def only_read(data):
         if graphs.get("edges"):
             graphs.pop("d", None)
     trains = task == "train" or (task == "solve" and data["policy"]["weights"] == "train")
-    if not trains and not (task == "study" and kind in OF_AGENTS):
+    if task == "classify" or (task == "study" and kind not in OF_AGENTS):
         data["agent"] = {}
     learner = data["agent"].get("learner")
     if trains and learner in BY_LEARNER:

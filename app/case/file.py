@@ -159,17 +159,20 @@ def _plain_value(value: Any) -> Any:
 
 
 def _checked(
-    shown: str, data: dict[str, Any], places: Places, folder: str, has_graphs: bool = False,
+    shown: str, data: dict[str, Any], places: Places, folder: str, called: bool = False,
     has_training: bool = False,
 ) -> Case:  # fmt: skip
-    """The case of parsed data, its paths made absolute from `folder`; refused with all mistakes together."""
+    """The case of parsed data, its paths made absolute from `folder`; refused with all mistakes together.
+
+    called   from Python, whose caller has the graphs
+    """
     _refuse(shown, list(mistakes(Case, data, (), places)))
     case = convert(data, Case)
     try:
         located, missing = _locate(case, folder, places)
     except OSError as error:
         raise CaseError(f"{shown}: cannot look for its files: {error.strerror}") from None
-    _refuse(shown, [*conflicts(case, places, has_graphs, has_training), *missing])
+    _refuse(shown, [*conflicts(case, places, called, has_training, not called), *missing])
     return located
 
 

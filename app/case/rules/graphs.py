@@ -38,7 +38,7 @@ def tables_of_graphs(case: Case, has_graphs: bool) -> Iterator[Mistake]:
 
 def unread_by_generators(case: Case) -> Iterator[Mistake]:
     """Keys of generators that the generator of a table, or its files, leave unread."""
-    if case.run.task == "study" and case.study.kind in OWN_GENERATORS:
+    if case.run.task == "study" and (case.study.kind in OWN_GENERATORS or case.study.datasets):
         return
     for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
         if graphs is not None:

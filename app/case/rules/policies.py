@@ -108,9 +108,13 @@ def _learners(case: Case) -> set[str]:
 
 
 def unread_by_tasks(case: Case) -> Iterator[Mistake]:
-    """Keys of [agent] where no policy is trained, or by agents of the study's own."""
+    """Keys of [agent] where no policy is trained, or by agents of the study's own.
+
+    A solve by given weights may have tables of their training, as the case that has trained them: the log
+    names them (unread_tables of tasks/solve.py).
+    """
     task, kind = case.run.task, case.study.kind
-    if trains(case) or (task == "study" and kind in OF_AGENTS):
+    if task in ("train", "solve") or (task == "study" and kind in OF_AGENTS):
         return
     right = 'is read by run.task = "train", or with policy.weights = "train"'
     if (task, kind) == ("study", "quality"):
