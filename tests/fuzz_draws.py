@@ -88,7 +88,7 @@ class Drawn:
     in_steps: bool = True
     python: str = ""
     tame: bool = False
-    exact: Instance | None = None
+    exact: Instance | None = field(default=None, compare=False)
 
 
 # ---- graphs -----------------------------------------------------------------------------------------------
@@ -723,7 +723,7 @@ def python_value(text: str) -> str:
     """A value of TOML, or text without quotes, as Python writes it."""
     if text in ("true", "false"):
         return text.title()
-    if text in ("nan", "-inf"):
+    if text in ("nan", "-inf", "1e400"):
         return f"float('{text}')"
     try:
         return repr(json.loads(text))

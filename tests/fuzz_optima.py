@@ -1,16 +1,32 @@
 """Instances of every problem, small enough for all their solutions to be tried, and what each is worth.
 
+    python tests/fuzz_optima.py [--seconds S] [--first I] [--only PROBLEM]
+
 Nothing of `app` values an answer here: solutions are read from their files by the words of docs/formats.md,
 and valued by a definition; all subsets, orders or partitions are tried, with NetworkX where it has the words.
+Run as a program it solves one instance after the other in its own process, about ten a second, and prints a
+JSON line for each answer, bound or plain heuristic that cannot be; the exit code is 1 where there was one.
 """
 
+import argparse
 import itertools
+import json
 import math
+import os
 import random
+import sys
+import tempfile
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import networkx as nx
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(Path(__file__).parent.parent)]
 
 Value = float | None  # None: not feasible
 TOLERANCE = 1e-6
@@ -31,7 +47,6 @@ class Instance:
     least: bool
     value: Callable[[str], Value]
     all_values: Callable[[], Iterable[Value]]
-    known: dict[str, float] = field(default_factory=dict)
 
     def best(self) -> float:
         """The optimum."""
@@ -39,7 +54,7 @@ class Instance:
         return min(found) if self.least else max(found)
 
 
-def fault_of_answer(entry: dict, text: str | None, instance: Instance) -> str | None:
+def fault_of_answer(entry: dict[str, Any], text: str | None, instance: Instance) -> str | None:
     """What is wrong with an entry of result.json, beside the text of its solution, or None.
 
     text   None: none was written
@@ -355,15 +370,21 @@ def of_trees(draw: random.Random, _: str) -> Instance:
         return nx.minimum_spanning_tree(part).size("weight") if whole else None
 
     def worth(text: str) -> Value:
-        tree = nx.Graph([tuple(map(int, line.split())) for line in text.splitlines()])
-        tree.add_nodes_from(wanted if len(wanted) == 1 else ())
-        if not (wanted <= set(tree) and nx.is_connected(tree)):
+        tree, lines = nx.Graph(), [tuple(map(int, line.split())) for line in text.splitlines()]
+        tree.add_edges_from(line for line in lines if len(line) == 2)
+        tree.add_nodes_from(line[0] for line in lines if len(line) == 1)  # one that needs no edge
+        if not (wanted <= set(tree) and nx.is_connected(tree) and set(tree.edges) <= _either(graph)):
             return None
         return sum(graph[u][v]["weight"] for u, v in tree.edges)
 
     files = {"g.txt": text_of(graph), "few.txt": "".join(f"{v}\n" for v in sorted(wanted)).encode()}
     settings = ["graph.path=g.txt", "graph.terminals=few.txt"]
     return Instance(settings, files, True, worth, lambda: map(spanning, subsets(graph)))
+
+
+def _either(graph: nx.Graph) -> set[tuple]:
+    """Edges in both directions."""
+    return {*graph.edges, *((v, u) for u, v in graph.edges)}
 
 
 def of_facilities(draw: random.Random, _: str) -> Instance:
@@ -540,3 +561,82 @@ MAKERS: dict[str, Callable[[random.Random, str], Instance]] = {
 def instance(draw: random.Random, name: str) -> Instance:
     """A small instance of a problem."""
     return MAKERS[name](draw, name)
+
+
+# ---- answers in this process ------------------------------------------------------------------------------
+
+
+def fault_of_call(number: int, name: str) -> str | None:
+    """What is wrong with the answer of `app.solve` to an instance, which is written to this folder, or None.
+
+    Half of the calls are checked by `app.check`, too.
+    """
+    from app import check, solve
+
+    draw = random.Random(number)
+    small = instance(draw, name)
+    for file, data in small.files.items():
+        Path(file).write_bytes(data)
+    given = dict(each.split("=", 1) for each in small.settings)
+    path = given.pop("graph.path")
+    settings = {key: _value(text) for key, text in given.items()}
+    budget = {"search.steps": draw.choice((0, 1, 7, 50, 300)), "search.starts": draw.choice((1, 1, 2))}
+    budget |= {"search.bound_seconds": draw.choice((0, 0.1, 0.5)), "search.reductions": draw.random() < 0.8}
+    asked = {"seed": number % 3, "output.certificates": draw.random() < 0.5}
+    found = solve(path, name, settings=settings | budget | asked)
+    sense = "minimise" if small.least else "maximise"
+    entry = {"sense": sense, **{each: getattr(found, each) for each in FIELDS}}
+    fault = fault_of_answer(entry, found.text, small)
+    sign = 1 if small.least else -1
+    for label, value in found.baselines.items() if name != "influence" else ():  # whose values are estimates
+        if sign * (found.objective - value) > TOLERANCE * max(1.0, abs(value)):
+            fault = fault or f"{found.objective}, and {label} finds {value}"
+    if fault or draw.random() < 0.5:
+        return fault
+    again = check(path, found, name, settings=settings | asked)
+    same = abs(again.objective - found.objective) <= TOLERANCE * max(1.0, abs(found.objective))
+    return None if same else f"check says {again.objective} of {found.objective}"
+
+
+FIELDS = ("objective", "bound", "bound_method", "optimal")
+
+
+def _value(text: str) -> Any:
+    """A setting as Python has it."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def main() -> int:
+    """Solve instances for so long."""
+    from app.errors import LockstepError
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--only", default="", help="a problem")
+    asked = parser.parse_args()
+    begun, counts, faults, number = time.monotonic(), Counter(), 0, asked.first
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        while time.monotonic() - begun < asked.seconds:
+            name = asked.only or random.Random(-number).choice(list(MAKERS))
+            try:
+                fault = fault_of_call(number, name)
+            except LockstepError as error:
+                fault = f"refused: {error}"
+            if fault:
+                faults += 1
+                print(json.dumps({"number": number, "problem": name, "fault": fault[:900]}), flush=True)
+            counts[name] += 1
+            number += 1
+        os.chdir("/")
+    print(" ".join(f"{name} {count}" for name, count in sorted(counts.items())))
+    print(f"{sum(counts.values())} answers, {faults} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
