@@ -596,7 +596,7 @@ STUDY = {
     "throughput": [*SBM, "study.rounds=1", "study.epochs=1"],
     "gnn_scaling": [*SBM, "study.rounds=1", "study.ranks=[1, 2]"],
     "rgcn": ["graph.generator=ba", "graph.nodes=20", "graph.d=2", "rgcn.relations=4", "rgcn.labelled=10",
-             "rgcn.classes=2", "study.parts=[1, 2]", "study.epochs=1", "rgcn.epochs=1"],
+             "rgcn.classes=2", "study.parts=[1, 2]", "study.epochs=2"],
     "selection": ["study.measured=['er:30:0.2']", "study.rules=['adaptive']", "study.seeds=[1]"],
     "strong_scaling": ["study.measured=['er:30:0.2']", "study.batches=[2]", "study.rounds=1",
                        "study.ranks=[1, 2]"],

@@ -24,7 +24,7 @@ from app.case.graph import BY_GENERATOR, OF_GENERATED, GraphCase
 from app.case.places import DEEPEST, key_places
 from app.case.policy import AgentCase, TrainCase
 from app.case.rules.forecasts import OF_NODE_FILES, READ_BY_FORECASTS
-from app.case.rules.graphs import LIKE_CLASSIFY
+from app.case.rules.graphs import LIKE_CLASSIFY, OF_NODES
 from app.case.rules.networks import OF_RELATIONAL_LAYERS
 from app.case.rules.policies import BY_LEARNER, OF_AGENTS, OF_SEARCHES
 from app.case.rules.studies import READ_BY_ALL, READ_BY_KIND
@@ -362,6 +362,14 @@ steps = 1
         (
             "graph={generator='rmat', edges=9, d=2}",
             "graph.d (command line): is not read beside graph.edges; 4",
+        ),
+        (
+            "graph.random_features=3",
+            'graph.random_features (command line): is read by run.task = "classify" and',
+        ),
+        (
+            "graph={generator='', path='networkx:karate_club', splits='random'}",
+            "graph.splits (command line): is read",
         ),
         ("study.rounds=3", 'study.rounds (command line): is read by run.task = "study"; leave it out'),
         ("a." * 20000 + "a=1", "must be section.key=value"),
@@ -980,6 +988,8 @@ def only_read(data):
             graphs.pop(key, None)
         if graphs.get("edges"):
             graphs.pop("d", None)
+        for key in OF_NODES if task in ("solve", "train") else ():
+            graphs.pop(key, None)
     trains = task == "train" or (task == "solve" and data["policy"]["weights"] == "train")
     if task == "classify" or (task == "study" and kind not in OF_AGENTS):
         data["agent"] = {}

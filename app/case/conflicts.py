@@ -16,6 +16,8 @@ OF_POLICIES_AND_PROBLEMS = (
 )  # fmt: skip
 # Keys that ask for nothing in a case that is right otherwise.
 OF_UNREAD = (graphs.unread_by_generators, policies.unread_by_learners, policies.unread_by_tasks)
+# Of these, calls from Python have words of their own.
+OF_UNREAD_IN_FILES = (graphs.unread_without_networks, studies.unread)
 OF_NETWORKS = (
     networks.nothing_to_apply, networks.networks, networks.relations, networks.told_by_network,
     levels.sets_of_graphs, levels.links, levels.embeds, levels.edges, networks.smooth, forecasts.forecasts,
@@ -31,7 +33,7 @@ def conflicts(
     written                    in a file, or on a command line; calls from Python have studies of their own
     """
     found = list(_wrong(case, places, has_graphs, has_training))
-    unread = (*OF_UNREAD, studies.unread) if written else OF_UNREAD
+    unread = (*OF_UNREAD, *OF_UNREAD_IN_FILES) if written else OF_UNREAD
     yield from found or (each for rules in unread for each in _located(rules(case), places))
 
 

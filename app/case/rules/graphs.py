@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from app.case.config import GRAPH_TABLES, Case, graph_tables, is_forecast, is_relational
 from app.case.graph import BY_EDGE, BY_GENERATOR, OF_GENERATED, OF_POINTS, PLANTED, WORDS, GraphCase
-from app.case.rules.mistake import Mistake, changed
+from app.case.rules.mistake import Mistake, changed, unread_of_graphs
 from app.text import show
 
 MOST_NODES, MOST_EDGES, MOST_GRAPHS = 1 << 31, 1 << 40, 1 << 20  # that generators make
+OF_NODES = ("features", "labels", "splits", "node_data_by", "random_features")  # of networks that learn
 MOTIFS, LEAST_MOTIF = 5, 7  # of the generator "motifs": how many it knows, and nodes of its least graph
 SETS_EACH = 60  # elements of a set of drawn families of all kinds, at most on the average
 OF_FILES = (
@@ -44,6 +45,14 @@ def unread_by_generators(case: Case) -> Iterator[Mistake]:
         if graphs is not None:
             by_relations = graphs is case.graph and is_relational(case)
             yield from (((*keys, key), mistake) for key, mistake in _unread(graphs, by_relations))
+
+
+def unread_without_networks(case: Case) -> Iterator[Mistake]:
+    """What is known of nodes, where no network learns from it."""
+    if case.run.task in ("classify", "study"):
+        return
+    for keys in unread_of_graphs(case, OF_NODES):
+        yield keys, 'is read by run.task = "classify" and "study"; leave it out'
 
 
 def _unread(graphs: GraphCase, by_relations: bool) -> Iterator[tuple[str, str]]:
