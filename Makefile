@@ -32,10 +32,12 @@ test-long: $(VENV)/ready
 	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q tests/test_resume.py -k again_and_again
 	LOCKSTEP_LONG=1 $(BIN)/python -m pytest -q -m long tests/test_ranks.py
 
-# Whole commands drawn from FIRST on for SECONDS, and what is wrong with how they end.
+# Answers of small instances beside all solutions of them, for a minute; then whole commands drawn from FIRST on for SECONDS, and what
+# is wrong with how they end.
 FIRST   ?= 100000
 SECONDS ?= 600
 fuzz: $(VENV)/ready
+	$(BIN)/python tests/fuzz_optima.py --seconds 60 --first $(FIRST)
 	$(BIN)/python tests/fuzz_commands.py --commands 1000000 --first $(FIRST) --seconds $(SECONDS) --keep fuzzed
 
 # The lines of app/ that the tests run, in whatever process or rank they start; fails below 90 %. Tracing slows what has a limit of

@@ -13,10 +13,14 @@ It counts as a fault when
    [problem] or [gnn] is of another problem, level or layer;
 4. other numbers of ranks, the run's own case.toml, or a stop by SIGTERM and --resume on other ranks give
    another digest, where budgets are steps;
-5. a certificate or checkpoint of which a byte is altered is taken, or refused in more than a line.
+5. a certificate or checkpoint of which a byte is altered is taken, or refused in more than a line;
+6. an answer is worse than a plain heuristic of its own run; of a small instance it, or its bound, is beyond
+   the best of all solutions, or it is worth something else by an independent reading (tests/fuzz_optima.py);
+7. --check takes a solution with another id in it, the page of the run cannot be made, --dry-run refuses what
+   runs, takes what its case is refused for or shows another case, or a call from Python finds another answer.
 
 Prints one JSON line for each fault, with the shell command that shows it again and as few settings as still
-do, and how often each subject was drawn; the exit code is 1 where there was a fault.
+do, and how often each subject was drawn and what became of it; the exit code is 1 where there was a fault.
 """
 
 import argparse
@@ -31,14 +35,20 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections import Counter
+from contextlib import chdir, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
 
-from fuzz_draws import Drawn, command, unread  # noqa: E402
+from fuzz_draws import Drawn, command, python_value, unread  # noqa: E402
+from fuzz_optima import fault_of_answer  # noqa: E402
 from jobs import PROGRAM, environment, mpirun, quickly, waits  # noqa: E402
+
+from app.case.file import load  # noqa: E402
+from app.errors import LockstepError  # noqa: E402
 
 LIMIT_S = 240  # a study that measures rates takes a minute where other programs are at work
 # Keys that some numbers of ranks do not fit: another number may be refused.
@@ -61,15 +71,16 @@ class Ended:
 
 def start(
     arguments: list[str], folder: Path, ranks: int, stop_after: float = 0.0, python: str = "",
-    limit: float = LIMIT_S,
+    limit: float = LIMIT_S, module: bool = False,
 ) -> Ended:  # fmt: skip
-    """Run run.py, or a text of Python.
+    """Run run.py, a text of Python, or a tool of `python -m app`.
 
     stop_after   seconds until a SIGTERM; 0: none is sent
     limit        seconds that it may need
     """
     launcher = mpirun(ranks) if ranks > 1 else []
-    what = ["-c", python] if python else [str(PROGRAM), *arguments]
+    what = ["-c", python] if python else ["-m", "app"] if module else [str(PROGRAM)]
+    what += [] if python else arguments
     variables = {"LOCKSTEP_DATA": "", "PYTHONPATH": str(PROGRAM.parent)}
     asked = [*launcher, sys.executable, *what]
     if not stop_after:
@@ -92,7 +103,8 @@ def start(
             os.killpg(job.pid, signal.SIGKILL)
             (out, error), code = job.communicate(), None
         except BaseException:
-            os.killpg(job.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)
             raise
     texts = [each.decode(errors="replace") for each in (out, error)]
     return Ended(code, *texts, time.monotonic() - begun)
@@ -153,6 +165,19 @@ def fault_of_result(folder: Path) -> str | None:
     return None
 
 
+def fault_of_baselines(folder: Path) -> str | None:
+    """An answer of a complete run that is worse than a plain heuristic of it, or None."""
+    for entry in json.loads((folder / "result.json").read_text()).get("instances", []):
+        if not isinstance(entry, dict) or entry.get("spread") is not None:  # a spread is an estimate
+            continue
+        sign = 1 if entry.get("sense") == "minimise" else -1
+        for name, found in entry.get("baselines", {}).items():
+            worse = sign * (entry["objective"] - found)
+            if worse > 1e-6 * max(abs(found), abs(entry["objective"])):
+                return f"{entry['name']}: {entry['objective']}, and {name} finds {found}"
+    return None
+
+
 def digest(folder: Path) -> str:
     """The digest of a complete run."""
     return json.loads((folder / "result.json").read_text())["digest"]
@@ -168,9 +193,30 @@ class Attempt:
         self.limit = limit
         self.drawn, self.folder, self.draw = drawn, folder, random.Random(drawn.number + 1_000_003)
         self.last: list[str] = []  # the shell commands of this attempt
-        for name, data in drawn.files.items():
+        for name, data in {**drawn.files, SEED: f"seed = {drawn.number % 3}\n".encode()}.items():
+            (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_bytes(data)
-        (folder / SEED).write_text(f"seed = {drawn.number % 3}\n")
+        if drawn.tame:
+            self._tame()
+
+    def _tame(self) -> None:
+        """Leave out the settings that the program refuses before it reads a graph."""
+        drawn, kept = self.drawn, ()
+        for each in drawn.loose:
+            self.drawn = replace(drawn, loose=(*kept, each))
+            kept = self.drawn.loose if self._taken() else kept
+        self.drawn = replace(drawn, loose=kept)
+
+    def _taken(self) -> bool:
+        """Whether the case is one that names and keys are right in."""
+        from app.tasks.context import check_names
+
+        with chdir(self.folder):
+            try:
+                check_names(load(SEED, self.settings()))
+            except LockstepError:
+                return False
+        return True
 
     def other(self) -> int:
         """Another number of ranks, where no setting is of their number."""
@@ -200,9 +246,15 @@ class Attempt:
         ended = self.run([], self.drawn.ranks, "out")
         fault = fault_of_end(ended)
         if fault or ended.code != 0:
+            fault = fault or self._dry_of_refused(ended)
             return {0: "complete", 2: "refused", 3: "stopped"}.get(ended.code or 0, "failed"), fault
-        fault = fault_of_result(self.folder / "out") or self._unread()
-        for way in (self._checked, self._again, self._ranks, self._stopped):
+        fault = fault_of_result(self.folder / "out") or self._unread() or self._optimum()
+        if "search.solver=" not in " ".join(self.settings()):
+            fault = fault or fault_of_baselines(self.folder / "out")
+        for way in (
+            self._dry, self._checked, self._altered, self._page, self._called, self._again, self._ranks,
+            self._stopped,
+        ):  # fmt: skip
             fault = fault or way(ended.seconds)
         return "complete", fault
 
@@ -212,6 +264,103 @@ class Attempt:
             return None
         found = unread(self.settings())
         return found and f"{found} is taken, and of something else by its own words"
+
+    def _optimum(self) -> str | None:
+        """What is wrong with the answer of an instance all of whose solutions are known."""
+        if self.drawn.exact is None:
+            return None
+        (entry,) = json.loads((self.folder / "out" / "result.json").read_text())["instances"]
+        texts = list((self.folder / "out" / "solution").glob("*.txt"))
+        return fault_of_answer(entry, texts[0].read_text() if texts else None, self.drawn.exact)
+
+    def _dry(self, _: float) -> str | None:
+        """--dry-run of what was complete: not refused, and the same case."""
+        if self.draw.random() > 0.3:
+            return None
+        ended = self.run(["--dry-run"], self.drawn.ranks, "dry")
+        if ended.code != 0 or ended.error.strip():
+            return f"--dry-run: code {ended.code} where it runs: {(ended.error or ended.out)[-500:]}"
+        if (self.folder / "dry").exists():
+            return "--dry-run makes a folder"
+        told = tomllib.loads(ended.out)
+        ran = tomllib.loads((self.folder / "out" / "case.toml").read_text())
+        for case in (told, ran):
+            case["run"].pop("out", None)
+        differs = [name for name in ran if told.get(name) != ran[name]]
+        return f"--dry-run shows another case: {differs}" if differs else None
+
+    def _dry_of_refused(self, ended: Ended) -> str | None:
+        """--dry-run of what was refused: refused, or for what only the graphs show not."""
+        if ended.code != 2 or self.draw.random() > 0.1:
+            return None
+        dry = self.run(["--dry-run"], self.drawn.ranks, "dry")
+        if dry.code == 2 and dry.error != ended.error:
+            return f"--dry-run is refused otherwise: {dry.error!r}, {ended.error!r}"
+        return fault_of_end(dry)
+
+    def _page(self, _: float) -> str | None:
+        """python -m app report of the folder."""
+        if self.draw.random() > 0.3:
+            return None
+        self.last.append("python -m app report out -o page.html")
+        ended = start(["report", "out", "-o", "page.html"], self.folder, 1, limit=self.limit, module=True)
+        page = self.folder / "page.html"
+        whole = page.is_file() and page.read_text().rstrip().endswith("</html>")
+        return None if ended.code == 0 and whole and not ended.error.strip() else f"report: {ended}"
+
+    def _altered(self, _: float) -> str | None:
+        """--check of a folder with another id in a solution: refused, or what it makes is worth the same."""
+        solutions = sorted((self.folder / "out" / "solution").glob("*.txt"))
+        if self.drawn.exact is None or not solutions or self._nothing_to_check():
+            return None
+        path, instance = solutions[0], self.drawn.exact
+        text = path.read_text()
+        lines = text.splitlines(keepends=True)
+        if not lines or self.draw.random() > 0.7:
+            return None
+        at, (other, *_) = self.draw.randrange(len(lines)), self.draw.choice(lines).split() or ["0"]
+        altered = self.draw.choice(
+            (lines[:at] + lines[at + 1 :], [*lines[:at], f"{other}\n", *lines[at + 1 :]])
+        )
+        path.write_text("".join(altered))
+        ended = self.run(["--check", "out"], 1, "checked", "out/case.toml")
+        path.write_text(text)
+        if ended.code != 0:
+            return fault_of_end(ended, whole=False)
+        try:
+            worth = instance.value("".join(altered))
+        except (ValueError, KeyError, IndexError) as error:
+            return f"--check takes {altered}, of which nothing can be made ({error!r})"
+        (entry,) = json.loads((self.folder / "out" / "result.json").read_text())["instances"]
+        same = worth is not None and abs(worth - entry["objective"]) <= 1e-6 * max(1.0, abs(worth))
+        return None if same else f"--check takes {altered}, worth {worth} where it was {entry['objective']}"
+
+    def _called(self, _: float) -> str | None:
+        """The same by a call from Python: the digest of the command."""
+        fixed = dict(each.split("=", 1) for each in self.settings())
+        task, solved = fixed.get("run.task"), "graph.path" in fixed and self.drawn.in_steps
+        if task != "solve" or not solved or self.draw.random() > 0.25 or "output.certificates" in fixed:
+            return None
+        path, name = fixed.pop("graph.path"), fixed.pop("problem.name").strip('"')
+        for key in ("run.task", "run.name", "run.out", "policy.weights"):
+            fixed.pop(key, None)
+        shown = ", ".join(f"{key!r}: {python_value(text)}" for key, text in fixed.items())
+        seed = self.drawn.number % 3
+        text = f"import app, json\na = app.solve({path!r}, {name!r}, settings={{'seed': {seed}, {shown}}})\n"
+        text += "print('found', json.dumps([a.digest, a.objective]))"
+        self.last.append(shlex.join(["python", "-c", text]))
+        ended = start([], self.folder, 1, python=text, limit=self.limit)
+        result = json.loads((self.folder / "out" / "result.json").read_text())
+        (entry, *more) = result["instances"]
+        found = re.search(r"found (.*)", ended.out)
+        if "CaseError: settings: graph." in ended.error:  # what calls have arguments for
+            return None
+        if ended.code != 0 or found is None:
+            return f"from Python: code {ended.code}: {ended.error[-700:]}"
+        digest_of, objective = json.loads(found[1])
+        if more or objective == entry["objective"]:
+            return None
+        return f"from Python: {objective} ({digest_of[:12]}) in place of {entry['objective']}"
 
     def _of_python(self) -> tuple[str, str | None]:
         """A call from Python on some ranks and on others."""
@@ -334,6 +483,7 @@ def kept(drawn: Drawn, folder: str) -> str:
     place = Path(folder) / str(drawn.number)
     place.mkdir(parents=True, exist_ok=True)
     for name, data in {**drawn.files, SEED: f"seed = {drawn.number % 3}\n".encode()}.items():
+        (place / name).parent.mkdir(exist_ok=True)
         (place / name).write_bytes(data)
     return str(place)
 
@@ -373,7 +523,9 @@ def main() -> int:
     for subject, found in sorted(counts.items()):
         print(f"{subject:24s} " + "  ".join(f"{word} {count}" for word, count in sorted(found.items())))
     total = sum(sum(found.values()) for found in counts.values())
-    print(f"{total} commands, {faults} faults, {time.monotonic() - begun:.0f} s")
+    whole = sum(found["complete"] for found in counts.values())
+    took = time.monotonic() - begun
+    print(f"{total} commands, {whole} complete, {faults} faults, {took:.0f} s")
     return 1 if faults else 0
 
 

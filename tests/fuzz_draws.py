@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
+from fuzz_optima import Instance, instance
 from msgspec import inspect as kinds
 
 from app.case.config import all_keys
@@ -60,6 +61,9 @@ TABLES = {  # of which keys are drawn
     "classify": ["gnn", "gnn", "graph", "parallel", "memory", "output", "smooth", "run"],
     "study": ["study", "gnn", "agent", "policy", "graph", "parallel", "search", "memory", "output"],
 }
+OF_EXACT = ["search", "search", "select", "parallel", "memory", "output", "run", "checkpoint"]
+OF_INSTANCE = ("search.inside", "search.outside")  # and keys of [graph] and [problem] say what is sought
+TAME = 0.6  # share of commands whose settings the program takes
 FILES = ("sets", "coverage", "influence", "facility", "cvrp", "tsp", "steiner", "alignment", "qap")
 
 
@@ -70,6 +74,8 @@ class Drawn:
     ranks, other   that it runs on first, and then
     in_steps       its budgets are steps, so that its digest is that of any ranks
     python         a text for `python -c` in place of settings; "": none
+    tame           settings that the program refuses before it reads a graph are left out
+    exact          what the solutions of a small instance are worth
     """
 
     number: int
@@ -81,6 +87,8 @@ class Drawn:
     other: int = 2
     in_steps: bool = True
     python: str = ""
+    tame: bool = False
+    exact: Instance | None = field(default=None, compare=False)
 
 
 # ---- graphs -----------------------------------------------------------------------------------------------
@@ -200,6 +208,8 @@ def generated(draw: random.Random, names: list[str] | None = None, most: int = 4
     name = draw.choice(names or list(GENERATED))
     nodes = draw.choice((5, 9, 16, 25, most))
     found = [f"graph.generator={name}", f"graph.nodes={nodes}", *GENERATED.get(name, [])]
+    if name == "varied" and draw.random() < 0.5:
+        found.append("graph.removed=0.2")
     if draw.random() < 0.3 and name not in ("sets", "uniform_points", "customers"):
         found.append(f"graph.edge_weights={draw.choice(('signs', 'whole', 'normal', 'mixed'))}")
     if draw.random() < 0.15:
@@ -303,7 +313,7 @@ def _inside(info: kinds.FloatType, each: float) -> bool:
 
 def loose(draw: random.Random, tables: list[str], most: int = 4) -> tuple[str, ...]:
     """Some settings of some tables, seldom of any."""
-    if draw.random() < 0.05:
+    if draw.random() < 0.05 and tables is not OF_EXACT:
         tables = list(known())
     return tuple(setting(draw, tables) for _ in range(draw.choice((0, 1, 1, 2, 3, most, most))))
 
@@ -322,9 +332,13 @@ def command(number: int, only: str = "") -> Drawn:
     task, _, what = subject.partition(" ")
     ranks = draw.choice((1, 1, 1, 2, 3))
     other = draw.choice([each for each in (1, 2, 3) if each != ranks])
-    drawn = MADE[task](draw, what)
-    fixed, more, files, in_steps, python = drawn
-    return Drawn(number, subject, tuple(fixed), tuple(more), files, ranks, other, in_steps, python)
+    tame = draw.random() < TAME
+    exact = instance(draw, what) if task == "exact" else None
+    made = exact_command(draw, what, exact) if exact else MADE[task](draw, what)
+    fixed, more, files, in_steps, python = made
+    return Drawn(
+        number, subject, tuple(fixed), tuple(more), files, ranks, other, in_steps, python, tame, exact
+    )
 
 
 Made = tuple[list[str], tuple[str, ...], dict[str, bytes], bool, str]
@@ -346,6 +360,19 @@ def solve_command(draw: random.Random, problem: str) -> Made:
         fixed.append("output.certificates=true")
     tables = [*TABLES["solve"], *(["influence"] * 2 if problem == "influence" else [])]
     return fixed, _train_too(draw, loose(draw, tables)), files, in_steps, ""
+
+
+def exact_command(draw: random.Random, problem: str, small: Instance) -> Made:
+    """A solve of an instance whose optimum is known, with settings that leave it what it is."""
+    fixed = ["run.task=solve", f"problem.name={problem}", *small.settings]
+    fixed += [
+        f"search.steps={draw.choice((0, 1, 7, 50))}",
+        f"search.bound_seconds={draw.choice((0, 0.2, 1))}",
+    ]
+    if draw.random() < 0.4:
+        fixed.append("output.certificates=true")
+    more = [each for each in loose(draw, OF_EXACT) if each.split("=")[0] not in OF_INSTANCE]
+    return fixed, tuple(more), dict(small.files), True, ""
 
 
 def _train_too(draw: random.Random, more: tuple[str, ...]) -> tuple[str, ...]:
@@ -457,12 +484,18 @@ def _pair(draw: random.Random, problem: str, files: dict[str, bytes]) -> list[st
     return ["graph.path=a.txt", "graph.onto=b.txt"]
 
 
+OF_LEARNER = {
+    "dqn": ("agent.warmup=2", "agent.batch=4"), "ppo": ("agent.batch=4", "agent.rollout_steps=8"),
+    "reinforce": ("agent.rollouts=2",),
+}  # fmt: skip
+
+
 def train_command(draw: random.Random, learner: str) -> Made:
     """A training of some steps."""
     problem = draw.choice([name for name in PROBLEMS if name not in UNTRAINED])
     fixed = ["run.task=train", f"problem.name={problem}", f"agent.learner={learner}"]
     fixed += [f"train.steps={draw.choice((3, 20, 50))}", f"train.evaluate_every={draw.choice((5, 20))}"]
-    fixed += ["train.evaluate_graphs=2", "agent.warmup=2", "agent.batch=4", "agent.rollout_steps=8"]
+    fixed += ["train.evaluate_graphs=2", *OF_LEARNER[learner]]
     if problem in ("set_cover", "hitting_set"):
         fixed += ["graph.generator=sets", "graph.nodes=8", "graph.count=4"]
     elif problem == "tsp":
@@ -537,9 +570,10 @@ def _series(draw: random.Random, files: dict[str, bytes]) -> list[str]:
 
 
 SBM = ["graph.generator=sbm", "graph.nodes=24", "graph.random_classes=2", "graph.random_features=3"]
-CELLS = ["study.graphs_per_size=1", "study.seeds=[1]", "study.steps=10", "train.evaluate_graphs=2"]
+CELLS = ["study.graphs_per_size=1", "train.evaluate_graphs=2"]
 STUDY = {
-    "quality": ["study.sizes=[8]", "study.recipes=['default']", "study.families=['ba']", *CELLS],
+    "quality": ["study.sizes=[8]", "study.recipes=['default']", "study.families=['ba']", *CELLS,
+                "study.seeds=[1]", "study.steps=10"],
     "scaling": ["study.measured=['er:30:0.2']", "study.extrapolated=['er:60:0.2']", "study.batches=[2]",
                 "study.ranks=[1, 2]", "study.rounds=1", "study.memory_graph=''"],
     "partition": ["graph.generator=er", "graph.nodes=40", "study.rounds=1", "study.epochs=2",
@@ -556,24 +590,33 @@ STUDY = {
     "density": ["graph.generator=bter", "graph.nodes=30", "graph.d=2", "study.scales=[1, 2]",
                 "graph.random_classes=2", "graph.random_features=3", "study.rounds=1"],
     "sampling": [*SBM, "study.batches=[8]", "study.fanouts=[2, 2]", "study.epochs=1", "study.layer_epochs=1",
-                 "study.rounds=1", "study.seeds=[1]", "graph.splits=random"],
+                 "study.seeds=[1]", "graph.splits=random"],
     "inference": [*SBM, "graph.count=3", "study.held_back=1", "study.rounds=1"],
     "memory": [*SBM, "study.limits=[0.0, 0.8]", "study.rounds=1"],
     "throughput": [*SBM, "study.rounds=1", "study.epochs=1"],
     "gnn_scaling": [*SBM, "study.rounds=1", "study.ranks=[1, 2]"],
     "rgcn": ["graph.generator=ba", "graph.nodes=20", "graph.d=2", "rgcn.relations=4", "rgcn.labelled=10",
-             "rgcn.classes=2", "study.parts=[1, 2]", "study.epochs=1", "rgcn.epochs=1"],
-    "selection": ["study.measured=['er:30:0.2']", "study.rules=['adaptive']", "study.seeds=[1]",
-                  "study.rounds=1"],
+             "rgcn.classes=2", "study.parts=[1, 2]", "study.epochs=2"],
+    "selection": ["study.measured=['er:30:0.2']", "study.rules=['adaptive']", "study.seeds=[1]"],
     "strong_scaling": ["study.measured=['er:30:0.2']", "study.batches=[2]", "study.rounds=1",
                        "study.ranks=[1, 2]"],
     "learners": ["graph.generator=mixed", "graph.nodes=[10, 12]", "graph.count=4", "graph.d=2",
                  "study.learners=['dqn']", "study.embeddings=['structure2vec']", "study.problems=['mvc']",
-                 *CELLS],
+                 *CELLS, "study.steps=10"],
     "progress": ["graph.generator=mixed", "graph.nodes=[10, 12]", "graph.count=4", "graph.d=2",
-                 "study.families=['ba']", "study.targets=[1.5]", "train.steps=10", *CELLS],
+                 "study.families=['ba']", "study.targets=[1.5]", "train.steps=10", *CELLS,
+                 "study.seeds=[1]"],
 }  # fmt: skip
-REPEATED = ("quality", "models", "depth", "folds", "tune", "learners")  # whose digests are of no times
+STUDY["answers"] = ["search.steps=7", "search.bound_seconds=0"]
+REPEATED = (
+    "answers",
+    "quality",
+    "models",
+    "depth",
+    "folds",
+    "tune",
+    "learners",
+)  # whose digests are of no times
 
 
 def study_command(draw: random.Random, name: str) -> Made:
@@ -584,11 +627,32 @@ def study_command(draw: random.Random, name: str) -> Made:
         fixed += _series(draw, files)
         more = (*_of_series(draw), *loose(draw, ["forecast", "forecast", "study", "gnn", "output"], 2))
         return fixed, more, files, True, ""
-    fixed += ["agent.warmup=2", "agent.batch=4"]
-    if kind in ("quality", "learners", "progress"):
-        fixed += [f"agent.learner={draw.choice(('dqn', 'ppo', 'reinforce'))}"] if kind != "learners" else []
-        fixed += [f"study.recipes=['{draw.choice(list(RECIPES))}']"] if kind == "quality" else []
+    if kind == "answers":
+        fixed += _catalogue(draw, files)
+    if kind in ("learners", "scaling", "strong_scaling"):
+        fixed += ["agent.warmup=2", "agent.batch=4"]
+    if kind == "progress":
+        learner = draw.choice(list(OF_LEARNER))
+        fixed += [f"agent.learner={learner}", *OF_LEARNER[learner]]
+    if kind == "quality":
+        fixed += [f"study.recipes=['{draw.choice(list(RECIPES))}']"]
     return fixed, loose(draw, TABLES["study"], 3), files, kind in REPEATED, ""
+
+
+def _catalogue(draw: random.Random, files: dict[str, bytes]) -> list[str]:
+    """A list of graphs of the folders that studies of answers know, and which of them are asked for."""
+    for name in ("mvc/a.txt", "large/b.txt", "maxcut/c.txt"):
+        _, edges = small_graph(draw)
+        files[name] = "".join(f"{u} {v} {w:g}\n" for u, v, w in edges).encode() or b"0 1\n"
+    places: dict[str, bytes] = {}
+    _places(draw, "tsp", places)
+    files |= {f"tsp/{name}": data for name, data in places.items()}
+    best = draw.choice(("", "", "best_value = 3\n"))
+    names = [name for name in files if "/" in name]
+    listed = "".join(f'[[file]]\npath = "{name}"\n{best}' for name in names)
+    files["catalogue.toml"] = listed.encode()
+    sets = draw.choice((["mvc"], ["mvc", "large"], ["maxcut", "tsp"], ["mvc", "maxcut"], ["tsp"]))
+    return ["study.catalogue=catalogue.toml", f"study.sets={sets}"]
 
 
 TAIL = """
@@ -622,7 +686,7 @@ def python_command(draw: random.Random, call: str) -> Made:
     head += "from app.errors import LockstepError\n"
     if call == "solve":
         settings = {"search.steps": 5, "search.bound_seconds": 0}
-        shown = f"{settings!r} | {{{', '.join(f'{key!r}: {_python(text)}' for key, text in more)}}}"
+        shown = f"{settings!r} | {{{', '.join(f'{key!r}: {python_value(text)}' for key, text in more)}}}"
         own = [draw.randint(0, 5) for _ in range(n)]
         weighted = f", node_weights={own}" if draw.random() < 0.2 else ""
         body = f"    a = app.solve({given}, {problem!r}, settings={shown}{weighted})\n"
@@ -632,31 +696,34 @@ def python_command(draw: random.Random, call: str) -> Made:
         body = f"    g = nx.cycle_graph({n})\n    labels = [v % 2 for v in g]\n"
         body += "    a = app.classify(g, labels=labels, train=[0, 1, 2], test=[3, 4], "
         network = [each.split("=", 1) for each in loose(draw, ["gnn", "gnn", "smooth"], 2)]
-        shown = ", ".join(f"{key!r}: {_python(text)}" for key, text in network)
+        shown = ", ".join(f"{key!r}: {python_value(text)}" for key, text in network)
         body += f"settings={{'gnn.epochs': 2, {shown}}})\n    return [str(a.predicted[:4])]\n"
     elif call == "forecast":
         asked = [each.split("=", 1) for each in (*_of_series(draw), *loose(draw, ["forecast", "gnn"], 2))]
-        shown = ", ".join(f"{key!r}: {_python(text)}" for key, text in asked)
+        shown = ", ".join(f"{key!r}: {python_value(text)}" for key, text in asked)
         study = draw.choice(("", "", "folds=2, ", "vary={'forecast.window': [2, 5]}, "))
         body = "    g = nx.cycle_graph(7)\n"
         body += f"    s = np.sin(np.arange({draw.choice((40, 60))} * 7.0)).reshape(-1, 7)\n"
         body += "    a = app.forecast(g, s, "
-        body += f"{study}settings={{'gnn.epochs': 1, 'study.seeds': [1], {shown}}})\n    return [a.digest]\n"
+        seeds = "'study.seeds': [1], " if study else ""
+        body += f"{study}settings={{'gnn.epochs': 1, {seeds}{shown}}})\n    return [a.digest]\n"
     else:
-        shown = ", ".join(f"{key!r}: {_python(text)}" for key, text in (e.split("=", 1) for e in SHORT[:2]))
+        shown = ", ".join(
+            f"{key!r}: {python_value(text)}" for key, text in (e.split("=", 1) for e in SHORT[:2])
+        )
         agent = [each.split("=", 1) for each in loose(draw, ["agent", "policy", "train"], 2)]
-        drawn = ", ".join(f"{key!r}: {_python(text)}" for key, text in agent)
+        drawn = ", ".join(f"{key!r}: {python_value(text)}" for key, text in agent)
         body = f"    p = app.train({{'train.steps': 10, 'agent.warmup': 2, {shown}, {drawn}}})\n"
         body += f"    a = app.solve({given}, weights=p, settings={{'search.steps': 3}})\n"
         body += "    return [a.objective]\n"
     return [], (), {}, True, f"import app\n{head}def call():\n{body}{TAIL}"
 
 
-def _python(text: str) -> str:
+def python_value(text: str) -> str:
     """A value of TOML, or text without quotes, as Python writes it."""
     if text in ("true", "false"):
         return text.title()
-    if text in ("nan", "-inf"):
+    if text in ("nan", "-inf", "1e400"):
         return f"float('{text}')"
     try:
         return repr(json.loads(text))
@@ -675,6 +742,7 @@ def _subjects() -> Iterator[str]:
     """What commands are of; a problem as often as a level, a study half as often."""
     for _ in range(2):
         yield from (f"solve {name}" for name in PROBLEMS)
+        yield from (f"exact {name}" for name in PROBLEMS)
         yield from (f"classify {level}" for level in LEVELS)
         yield from (f"train {learner}" for learner in ("dqn", "ppo", "reinforce"))
         yield from (f"python {call}" for call in ("solve", "solve", "classify", "train", "forecast"))

@@ -228,7 +228,8 @@ def test_a_training_run_takes_graphs_and_a_learner(learner):
     """Networks of NetworkX, matrices, of which the last fifth is held back."""
     graphs = [nx.gnp_random_graph(20 + i, 0.2, seed=i) for i in range(9)]
     graphs.append(nx.to_scipy_sparse_array(nx.gnp_random_graph(25, 0.2, seed=30)))
-    agent = {"rollout_steps": 64, "rollouts": 4, "learning_rate": 0.01, "warmup": 16}
+    own = {"dqn": {"warmup": 16}, "ppo": {"rollout_steps": 64}, "reinforce": {"rollouts": 4}}
+    agent = {"learning_rate": 0.01, **own[learner]}
     run = {"train": {"steps": 300, "environments": 4, "evaluate_every": 100}, "seed": 3}
     policy = TrainingRun(graphs=graphs, learner=learner, agent=agent, **run).run()
     assert policy.problem == "mvc"

@@ -16,10 +16,8 @@ STEPS = 120
 
 
 def training(learner="dqn", problem="mvc", **more):
-    settings = {
-        "agent": {"batch": 4, "warmup": 10, "rollout_steps": 20}, "train": {"steps": STEPS}, "seed": 3,
-        **more,
-    }  # fmt: skip
+    own = {"dqn": {"batch": 4, "warmup": 10}, "ppo": {"batch": 4, "rollout_steps": 20}}
+    settings = {"agent": own.get(learner, {}), "train": {"steps": STEPS}, "seed": 3, **more}
     return TrainingRun(problem=problem, graphs=GRAPHS, learner=learner, **settings)
 
 

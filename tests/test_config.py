@@ -20,13 +20,14 @@ from app.case.check import value_mistake
 from app.case.config import Case, all_keys
 from app.case.file import build, load, named_files
 from app.case.gnn import GnnCase, RgcnCase
-from app.case.graph import GraphCase
+from app.case.graph import BY_GENERATOR, OF_GENERATED, GraphCase
 from app.case.places import DEEPEST, key_places
 from app.case.policy import AgentCase, TrainCase
 from app.case.rules.forecasts import OF_NODE_FILES, READ_BY_FORECASTS
-from app.case.rules.graphs import LIKE_CLASSIFY
+from app.case.rules.graphs import LIKE_CLASSIFY, OF_NODES
 from app.case.rules.networks import OF_RELATIONAL_LAYERS
-from app.case.rules.policies import OF_SEARCHES
+from app.case.rules.policies import BY_LEARNER, OF_AGENTS, OF_SEARCHES
+from app.case.rules.studies import READ_BY_ALL, READ_BY_KIND
 from app.case.run import OutputCase, RunCase
 from app.case.search import SearchCase
 from app.case.smooth import OF_SCALE, READ
@@ -119,8 +120,8 @@ def test_overrides_go_over_the_file(case_file):
     case = load(path, ["train.graphs.nodes=[50, 100]", "train.steps=2000", "run.name='x y'", "seed=7"])
     assert case.train.graphs == GraphCase(generator="ba", nodes=(50, 100))
     assert (case.train.steps, case.run.name, case.seed) == (2000, "x y", 7)
-    case = load(path, ['train={steps=9, graphs.d=2, graphs.path="networkx:karate_club_graph"}'])
-    assert (case.train.steps, case.train.graphs.d, case.train.graphs.generator) == (9, 2, "")
+    case = load(path, ['train={steps=9, graphs.ids="names", graphs.path="networkx:karate_club_graph"}'])
+    assert (case.train.steps, case.train.graphs.ids, case.train.graphs.generator) == (9, "names", "")
 
 
 @pytest.mark.parametrize(
@@ -353,6 +354,24 @@ steps = 1
             "policy={weights='w.npz', edge_weights=true}",
             'policy.edge_weights (command line): the architecture comes from the weights "w.npz"',
         ),
+        ("graph.d=7", 'graph.d (command line): is not read by graph.generator = "er", but by ba, '),
+        (
+            "graph={path='networkx:karate_club_graph', generator='', nodes=9}",
+            "graph.nodes (command line): is of generated graphs, and graph.generator names none",
+        ),
+        (
+            "graph={generator='rmat', edges=9, d=2}",
+            "graph.d (command line): is not read beside graph.edges; 4",
+        ),
+        (
+            "graph.random_features=3",
+            'graph.random_features (command line): is read by run.task = "classify" and',
+        ),
+        (
+            "graph={generator='', path='networkx:karate_club', splits='random'}",
+            "graph.splits (command line): is read",
+        ),
+        ("study.rounds=3", 'study.rounds (command line): is read by run.task = "study"; leave it out'),
         ("a." * 20000 + "a=1", "must be section.key=value"),
         ("graph={" + "a." * 100 + "a=1}", "unknown table [graph.a]"),
         # Refused by tomllib itself from Python 3.14 on.
@@ -365,6 +384,65 @@ def test_a_wrong_override_says_what_is_right(case_file, override, message):
     (line,) = mistakes(case_file(SOLVABLE), override)
     assert message in line
     assert len(line) < 800
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            ["policy.weights=train", "agent.clip=0.1"],
+            'agent.clip (command line): is read by agent.learner = "ppo"',
+        ),
+        (
+            ["run.task=train", "agent.learner=reinforce", "agent.batch=8"],
+            'agent.batch (command line): is read by agent.learner = "dqn" or "ppo", got "reinforce"; le',
+        ),
+        (
+            ["run.task=study", "agent.discount=0.9"],
+            "agent.discount (command line): is not read by study.kind",
+        ),
+        (
+            ["run.task=study", "study.kind=depth", "study.parts=[2]"],
+            'study.parts (command line): is read by study.kind = "rgcn", got "depth"; leave it out',
+        ),
+        (
+            ["run.task=study", "study={kind='learners', learners=['ppo']}", "agent.warmup=9"],
+            'agent.warmup (command line): is read by agent.learner = "dqn", got "ppo"; leave it out',
+        ),
+    ],
+)
+def test_keys_of_other_learners_and_studies_are_refused(case_file, overrides, message):
+    (line,) = mistakes(case_file(SOLVABLE), *overrides)
+    assert message in line
+
+
+def test_keys_that_are_read_are_not_refused(case_file):
+    path = case_file(SOLVABLE)
+    for overrides in (
+        ["policy.weights=train", "agent={learner='ppo', batch=8, clip=0.1, discount=0.9}"],
+        ["run.task=train", "agent={learner='of_somebody', clip=0.1, warmup=9}"],
+        ["run.task=study", "study={kind='learners', learners=['ppo', 'dqn']}", "agent={clip=0.1, warmup=9}"],
+        ["run.task=study", "study={kind='progress', variants=['a agent.learner=ppo']}", "agent.clip=0.1"],
+        ["run.task=study", "study={kind='scaling', latency_us=2, batches=[8]}", "agent.double=true"],
+        ["study.latency_us=2", "graph.generator=varied", "graph={d=2, removed=0.1, p=0.2}"],
+    ):
+        load(path, overrides)
+
+
+def test_the_tables_of_readers_are_those_of_the_keys():
+    types = {".".join(keys): bare_type(kinds.type_info(each.type)) for keys, each, _ in all_keys()}
+    assert set(BY_GENERATOR) == {*types["graph.generator"].values} - {""}
+    assert set(READ_BY_KIND) == {*types["study.kind"].values}
+    of_studies = {key for keys in READ_BY_KIND.values() for key in keys}
+    of_studies |= {*READ_BY_ALL, "kind", "vary", "trials", "race"}
+    assert of_studies == {name.partition(".")[2] for name in types if name.startswith("study.")}
+    words = {
+        keys[1]: kinds.type_info(each.type).extra_json_schema["description"].partition(":")[0].split(", ")
+        for keys, each, _ in all_keys()
+        if keys[0] == "agent"
+    }
+    for learner, keys in BY_LEARNER.items():
+        assert {key for key, named in words.items() if learner in named} - {"learner"} == {*keys}
 
 
 def test_numbers_in_a_file_carry_their_line(case_file):
@@ -491,7 +569,8 @@ def test_settings_are_checked_like_a_file():
 
 def test_settings_may_hold_numpy_numbers_and_paths(tree):
     np = pytest.importorskip("numpy")
-    case = build({"train.steps": np.int64(5), "study.sizes": np.array([3, 4]), "graph.path": Path("a.mtx")})
+    given = {"train.steps": np.int64(5), "study.sizes": np.array([3, 4]), "graph.path": Path("a.mtx")}
+    case = build(given | {"run.task": "study"})
     assert (case.train.steps, case.study.sizes) == (5, [3, 4])
     assert case.graph.path == [str(tree / "here" / "a.mtx")]
 
@@ -559,6 +638,11 @@ def test_a_path_on_the_command_line_takes_the_place_of_a_generator(tree, case_fi
     assert (case.graph.path, case.graph.generator) == ([], "er")
     both = case_file("[graph]\npath = '../graphs/a.mtx'\nnodes = 9\ngenerator = 'er'", "cases/case.toml")
     assert (len(load(both, []).graph.path), load(both, []).graph.generator) == (1, "er")
+    drawn = case_file("[graph]\ngenerator = 'ba'\nnodes = 9\nd = 2\ncount = 3", "cases/case.toml")
+    assert load(drawn, ["graph.path=a.mtx"]).graph == GraphCase(path=[str(tree / "here" / "a.mtx")])
+    assert load(drawn, ["graph.generator=er"]).graph == GraphCase(generator="er", nodes=9, count=3)
+    with pytest.raises(CaseError, match=r"graph\.d \(command line\): is not read"):
+        load(drawn, ["graph.generator=er", "graph.d=2"])
 
 
 def test_study_data_comes_from_the_environment(case_file, monkeypatch, tmp_path):
@@ -589,7 +673,9 @@ def test_study_data_comes_from_the_environment(case_file, monkeypatch, tmp_path)
 
 def test_the_written_case_loads_to_an_equal_one_elsewhere(tree, case_file):
     text = "graph.path = '../graphs/*.mtx'\n[train.graphs]\ngenerator = 'ba'\nnodes = [10, 20]\n"
-    case = load(case_file(text, "cases/case.toml"), ["seed=5", "agent.adam_epsilon=1e-9"])
+    case = load(
+        case_file(text, "cases/case.toml"), ["seed=5", "policy.weights=train", "agent.adam_epsilon=1e-9"]
+    )
     written = case_file(to_toml(case), "here/copy.toml")
     assert load(written, []) == case
     assert to_toml(load(written, [])) == to_toml(case)
@@ -883,7 +969,36 @@ def cases(draw):
         data["smooth"] = smoothing(draw) if nodes else {}
         if data["smooth"].get("validation_labels"):
             data["output"]["coverage"] = 0.0
+    only_read(data)
     return convert(data, Case)
+
+
+def only_read(data):
+    """Take out of drawn tables what their generators, their learner and their study leave unread."""
+    of_generators = {*OF_GENERATED, *(key for keys in BY_GENERATOR.values() for key in keys)}
+    task, kind = data["run"]["task"], data["study"]["kind"]
+    relational = data["gnn"].get("model") == "rgcn" and (
+        task == "classify" or (task, kind) == ("study", "tune")
+    )
+    for graphs in (data["graph"], data["train"].get("graphs", {}), data["train"].get("held_back", {})):
+        read = {*OF_GENERATED, *BY_GENERATOR[graphs["generator"]]} if graphs.get("generator") else set()
+        if graphs is data["graph"] and read and (relational or (task, kind) == ("study", "rgcn")):
+            read = {*OF_GENERATED, "d", "edges"}
+        for key in of_generators - read:
+            graphs.pop(key, None)
+        if graphs.get("edges"):
+            graphs.pop("d", None)
+        for key in OF_NODES if task in ("solve", "train") else ():
+            graphs.pop(key, None)
+    trains = task == "train" or (task == "solve" and data["policy"]["weights"] == "train")
+    if task == "classify" or (task == "study" and kind not in OF_AGENTS):
+        data["agent"] = {}
+    learner = data["agent"].get("learner")
+    if trains and learner in BY_LEARNER:
+        others = {key for keys in BY_LEARNER.values() for key in keys} - {*BY_LEARNER[learner]}
+        data["agent"] = {key: value for key, value in data["agent"].items() if key not in others}
+    read = (*READ_BY_ALL, *(("kind", "fold_training", *READ_BY_KIND[kind]) if task == "study" else ()))
+    data["study"] = {key: value for key, value in data["study"].items() if key in read}
 
 
 def forecasts(draw, data, series):

@@ -1,13 +1,17 @@
 """Whole commands, drawn: a share of tests/fuzz_commands.py, and that it finds what is planted."""
 
 import json
+import random
+from dataclasses import replace
 
 import fuzz_commands
 import pytest
-from fuzz_commands import Ended, attempt, fault_of_end, fault_of_result, shrunk
-from fuzz_draws import LEFT_OUT, SPECIAL, SUBJECTS, command, known, unread
+from fuzz_commands import Attempt, Ended, attempt, fault_of_baselines, fault_of_end, fault_of_result, shrunk
+from fuzz_draws import LEFT_OUT, SPECIAL, SUBJECTS, command, known, python_value, unread
+from fuzz_optima import MAKERS, fault_of_answer, fault_of_call, instance
 
 from app.case.config import all_keys
+from app.problems.table import PROBLEMS
 
 pytestmark = pytest.mark.mpi_skip
 OF_TRAINING = (("train", "graphs"), ("train", "held_back"))  # with the keys of [graph]
@@ -20,6 +24,68 @@ def test_drawn_commands_end_as_promised(number):
     """Solves, trainings, networks, studies and calls, on 1 to 3 ranks."""
     _, fault, shown = attempt(command(number))
     assert fault is None, f"{fault}\n{shown}"
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_small_answers_are_what_all_solutions_say(name, tmp_path, monkeypatch):
+    """Objective, bound and plain heuristics beside the best of all subsets, orders or partitions."""
+    monkeypatch.chdir(tmp_path)
+    assert fault_of_call(11, name) is None
+
+
+def test_every_problem_has_small_instances():
+    assert set(MAKERS) == set(PROBLEMS)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, None),
+        ({"objective": 3}, "result.json says 3"),
+        ({"objective": 1, "text": None}, "beyond the optimum 2"),
+        ({"bound": 2.5}, "a bound of 2.5 (x) is beyond the optimum 2"),
+        ({"objective": 3, "optimal": True, "text": "0\n1\n2\n"}, "called optimal: 3"),
+        ({"text": "0\n"}, "not feasible"),
+        ({"sense": "maximise"}, "the sense is maximise"),
+    ],
+)
+def test_answers_of_known_instances_that_are_faults(changed, said):
+    """A minimum vertex cover of a path of four nodes, of two nodes."""
+    path = replace(instance(random.Random(1), "mvc"), **_cover_of_a_path())
+    entry = {"objective": 2, "bound": 2, "bound_method": "x", "optimal": False, "sense": "minimise"} | changed
+    fault = fault_of_answer(entry, entry.pop("text", "1\n2\n"), path)
+    assert fault is None if said is None else said in fault
+
+
+def _cover_of_a_path():
+    covers = [{1, 2}, {0, 2}, {1, 3}, {0, 1, 2}, {0, 1, 2, 3}]
+    worth = lambda chosen: len(chosen) if {1, 2} <= chosen or chosen in covers else None  # noqa: E731
+    return {
+        "least": True, "value": lambda text: worth({int(v) for v in text.split()}),
+        "all_values": lambda: map(worth, covers),
+    }  # fmt: skip
+
+
+def test_an_answer_below_a_plain_heuristic_is_a_fault(tmp_path):
+    entry = {"name": "g", "objective": 5, "sense": "minimise", "baselines": {"greedy": 4, "other": 6}}
+    for sense, said in (("minimise", "g: 5, and greedy finds 4"), ("maximise", "g: 5, and other finds 6")):
+        (tmp_path / "result.json").write_text(json.dumps({"instances": [entry | {"sense": sense}]}))
+        assert fault_of_baselines(tmp_path) == said
+    (tmp_path / "result.json").write_text(json.dumps({"instances": [entry | {"objective": 4}]}))
+    assert fault_of_baselines(tmp_path) is None
+
+
+def test_tame_commands_keep_what_the_program_takes(tmp_path):
+    fixed = ("run.task=solve", "problem.name=mis", "graph.generator=er", "graph.nodes=9")
+    given = ("search.steps=-3", "search.starts=2", "problem.parts=5", "select.rule='x'", "graph.p=0.5")
+    drawn = replace(command(0), fixed=fixed, loose=given, files={}, python="", exact=None)
+    assert Attempt(replace(drawn, tame=True), tmp_path).drawn.loose == ("search.starts=2", "graph.p=0.5")
+    assert Attempt(replace(drawn, tame=False), tmp_path).drawn.loose == given
+
+
+@pytest.mark.parametrize("text", ["1e400", "nan", "-inf", "true", "'x'", "[1, 2]", "9"])
+def test_settings_as_python_writes_them(text):
+    assert isinstance(eval(python_value(text)), bool | int | float | str | list)
 
 
 def test_all_subjects_and_keys_are_drawn():

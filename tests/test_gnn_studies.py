@@ -145,8 +145,9 @@ def test_the_table_of_models_that_predict_numbers(group, shared_path):
     group.barrier()
     files = {"graph.features": "x.npy", "graph.labels": "y.txt", "graph.splits": "splits.txt"}
     settings = {
-        "graph.path": str(shared_path / "mesh.txt"), "graph.generator": "", "graph.random_classes": 0,
-        "graph.random_features": 0, **{key: str(shared_path / name) for key, name in files.items()},
+        "graph.path": str(shared_path / "mesh.txt"), "graph.generator": "", "graph.nodes": 0,
+        "graph.random_classes": 0, "graph.random_features": 0,
+        **{key: str(shared_path / name) for key, name in files.items()},
         "gnn.goal": "values", "gnn.epochs": 40, "study.kind": "models", "study.seeds": [1, 2],
         "study.models": ["gcn", "sage"],
     }  # fmt: skip

@@ -209,6 +209,14 @@ def test_whole_numbers_that_are_not_kept_are_said(tmp_path):
     assert weights[0] == 16777216 and "w:1: the weight, 16777217, is kept as 16777216" in said[0]
 
 
+def test_a_weight_that_is_0_as_soon_as_it_is_read_is_said(tmp_path):
+    path = tmp_path / "w.txt"
+    path.write_text("7 1\n# 1e-400\n8 1e-400\n9 0\n")
+    kept, (said,) = read_node_weights(str(path), Limits(), np.array([7, 8, 9]), "g")
+    assert kept.tolist() == [1, 0, 0]
+    assert "w.txt:3: the weight, 1e-400, is kept as 0: weights in a finer unit" in said
+
+
 def test_where_no_weights_count_they_are_refused(shared_path):
     paths = written(shared_path)
     key = {"graph.node_weights": paths["w.txt"]}

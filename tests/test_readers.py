@@ -574,6 +574,36 @@ def test_whole_weights_that_are_not_kept_are_said_once(tmp_path, name, text, pla
     assert exact.warnings == []
 
 
+TINY = [
+    ("g.txt", "0 1 2\n# 1e-400\n1 2 {}\n", ":3: the weight", {}),
+    ("g.csv", "0,1,2\n\n1,2,{}\n", ":3: the weight", {}),
+    ("g.tsv", "a b\tb\t1\nb\tc\t{}\na b\tc\t3\n", ":2: the weight", {"ids": "names"}),
+    ("g.mtx", MM.replace("pattern", "real") + "3 3 2\n2 1 1\n3 2 {}\n", ":4: the weight", {}),
+    ("G1", "3 2\n1 2 0.5\n2 3 {}\n", ":3: the weight", {}),
+    ("q.qubo", "p qubo 0 2 1 1\n0 0 {}\n0 1 2\n", ":2: the weight", {}),
+    ("o.txt", "2\n0 {}\n1 0\n", ": the entry 1, 2", {"format": "lolib"}),
+    ("g.col", "p edge 2 1\nn 1 {}\nn 2 1\ne 1 2\n", ":2: the weight", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "place", "more"), TINY)
+def test_weights_that_are_0_as_soon_as_they_are_read_are_said_once(tmp_path, name, text, place, more):
+    """Below the least of 64 bits, which float() makes 0; what is written as 0 is 0."""
+    longest = {"g.col": 6, "o.txt": 30}.get(name, 999)  # of a number there
+    for written in ("1e-400", "-1E-0330", f"0.{'0' * 330}7"):
+        if len(written) > longest:
+            continue
+        opened = open_edges(write(tmp_path, name, text.format(written)), **more)
+        for _ in range(2):
+            collect(opened)
+        (said,) = [each for each in opened.warnings if "kept as 0" in each]
+        assert f"{place}, {written[:40]}, is kept as 0: weights in a finer unit" in said
+    for exact in ("0", "0e-400", "0.0", "0.25"):
+        opened = open_edges(write(tmp_path, name, text.format(exact)), **more)
+        collect(opened)
+        assert not any("kept as 0" in each for each in opened.warnings)
+
+
 @pytest.mark.parametrize(("kind", "said"), [(np.int64, 1), (np.float64, 1), (np.uint64, 1), (np.float32, 0)])
 def test_whole_weights_of_an_archive_that_are_not_kept_are_said(tmp_path, kind, said):
     weights = np.array([1, 0.5 if kind == np.float64 else 2, 2**53 + 2]).astype(kind)

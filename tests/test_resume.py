@@ -181,8 +181,8 @@ def test_other_tasks_go_on(tmp_path, case, step, ranks):
 @pytest.mark.parametrize("agent", ["ppo", "reinforce"])
 def test_other_learners_go_on(tmp_path, agent):
     case = (
-        *TRAIN, f"agent.learner={agent}", "agent.rollout_steps=30", "agent.rollouts=2",
-        "agent.rollout_graphs=2", "train.steps=120",
+        *TRAIN, f"agent.learner={agent}", "train.steps=120",
+        *(["agent.rollout_steps=30"] if agent == "ppo" else ["agent.rollouts=2", "agent.rollout_graphs=2"]),
     )  # fmt: skip
     wanted, out = digest(case, tmp_path / "whole"), tmp_path / "out"
     assert job(case, out, "checkpoint.steps=20", **fault("kill:rank=0,step=70"))[0] != 0

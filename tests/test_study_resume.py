@@ -32,6 +32,7 @@ POLICIES = {
     "train.evaluate_every": 8, "train.evaluate_graphs": 1, "study.graphs_per_size": 1, "agent.warmup": 4,
     "agent.batch": 2,
 }  # fmt: skip
+UNTAUGHT = {key: value for key, value in POLICIES.items() if not key.startswith("agent.")}
 STAGES = {
     "graph.generator": "er", "graph.nodes": 60, "graph.p": 0.2, "parallel.partition": "rows",
     "study.widths": [2, 4],
@@ -45,7 +46,7 @@ CATALOGUE = '[[file]]\npath = "mvc/a.edges"\n[[file]]\npath = "mvc/b.edges"\n'
 KINDS = {
     "quality": (
         {
-            **POLICIES, "study.families": ["er"], "study.recipes": ["default"], "study.sizes": [10],
+            **UNTAUGHT, "study.families": ["er"], "study.recipes": ["default"], "study.sizes": [10],
             "study.seeds": [1, 2], "search.bounds": False,
         }, 2,
     ),

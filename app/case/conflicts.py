@@ -14,6 +14,10 @@ OF_POLICIES_AND_PROBLEMS = (
     problems.influence, problems.facility, problems.dense, problems.steiner, problems.pairs, problems.routing,
     problems.directed, problems.eliminations, problems.arrangements, policies.agent, studies.name_of_run,
 )  # fmt: skip
+# Keys that ask for nothing in a case that is right otherwise.
+OF_UNREAD = (graphs.unread_by_generators, policies.unread_by_learners, policies.unread_by_tasks)
+# Of these, calls from Python have words of their own.
+OF_UNREAD_IN_FILES = (graphs.unread_without_networks, studies.unread)
 OF_NETWORKS = (
     networks.nothing_to_apply, networks.networks, networks.relations, networks.told_by_network,
     levels.sets_of_graphs, levels.links, levels.embeds, levels.edges, networks.smooth, forecasts.forecasts,
@@ -21,12 +25,20 @@ OF_NETWORKS = (
 
 
 def conflicts(
-    case: Case, places: Places, has_graphs: bool = False, has_training: bool = False
+    case: Case, places: Places, has_graphs: bool = False, has_training: bool = False, written: bool = False
 ) -> Iterator[str]:
-    """What is wrong, with the lines of the keys.
+    """What is wrong, with the lines of the keys; where nothing is, the keys that nothing reads.
 
     has_graphs, has_training   the graphs to solve, or to train on, are not in the case
+    written                    in a file, or on a command line; calls from Python have studies of their own
     """
+    found = list(_wrong(case, places, has_graphs, has_training))
+    unread = (*OF_UNREAD, *OF_UNREAD_IN_FILES) if written else OF_UNREAD
+    yield from found or (each for rules in unread for each in _located(rules(case), places))
+
+
+def _wrong(case: Case, places: Places, has_graphs: bool, has_training: bool) -> Iterator[str]:
+    """What is wrong but for keys that nothing reads."""
     yield from _located(graphs.tables_of_graphs(case, has_graphs), places)
     yield from graphs.missing_graphs(case, has_graphs, has_training)
     yield from _located(policies.training_and_hubs(case), places)

@@ -17,7 +17,16 @@ from msgspec import convert, structs, to_builtins
 from app.case.check import mistakes, where
 from app.case.config import GRAPH_TABLES, Case, Keys, all_tables, graph_tables, type_of
 from app.case.conflicts import conflicts
-from app.case.graph import GRAPH_BESIDE, GRAPH_FILES, GRAPH_FOLDERS, LABEL_TABLES, WORDS, GraphCase
+from app.case.graph import (
+    BY_GENERATOR,
+    GRAPH_BESIDE,
+    GRAPH_FILES,
+    GRAPH_FOLDERS,
+    LABEL_TABLES,
+    OF_GENERATED,
+    WORDS,
+    GraphCase,
+)
 from app.case.places import DEEPEST, Places, dotted, key_places
 from app.case.search import STARTS
 from app.case.study import StudyCase, split_settings
@@ -150,17 +159,20 @@ def _plain_value(value: Any) -> Any:
 
 
 def _checked(
-    shown: str, data: dict[str, Any], places: Places, folder: str, has_graphs: bool = False,
+    shown: str, data: dict[str, Any], places: Places, folder: str, called: bool = False,
     has_training: bool = False,
 ) -> Case:  # fmt: skip
-    """The case of parsed data, its paths made absolute from `folder`; refused with all mistakes together."""
+    """The case of parsed data, its paths made absolute from `folder`; refused with all mistakes together.
+
+    called   from Python, whose caller has the graphs
+    """
     _refuse(shown, list(mistakes(Case, data, (), places)))
     case = convert(data, Case)
     try:
         located, missing = _locate(case, folder, places)
     except OSError as error:
         raise CaseError(f"{shown}: cannot look for its files: {error.strerror}") from None
-    _refuse(shown, [*conflicts(case, places, has_graphs, has_training), *missing])
+    _refuse(shown, [*conflicts(case, places, called, has_training, not called), *missing])
     return located
 
 
@@ -279,13 +291,27 @@ def _last_source_wins(data: dict[str, Any], places: Places) -> None:
         table = data
         for key in keys:
             table = table.get(key) if isinstance(table, dict) else None
-        if not isinstance(table, dict) or not (table.get("path") and table.get("generator")):
+        if not isinstance(table, dict) or not (table.get("path") or table.get("generator")):
             continue
         from_file = [key for key in ("path", "generator") if places.get((*keys, key)) != COMMAND_LINE]
-        if len(from_file) == 1:
+        if len(from_file) == 1 and table.get("path") and table.get("generator"):
             table[from_file[0]] = ""
-        if from_file == ["generator"] and places.get((*keys, "edge_weights")) != COMMAND_LINE:
-            table.pop("edge_weights", None)  # those that the generator would have drawn
+        if len(from_file) < 2:
+            _drop_unread(table, {key for key in table if places.get((*keys, key)) != COMMAND_LINE})
+
+
+def _drop_unread(table: dict[str, Any], from_file: set[str]) -> None:
+    """Take out keys of a case file that the generator it names would have read, and what the command line
+    names in its place does not.
+    """
+    name = table.get("generator")
+    of_generators = {key for keys in BY_GENERATOR.values() for key in keys}
+    if not name:
+        of_generators |= {*OF_GENERATED, "edge_weights"}
+    elif name not in BY_GENERATOR:
+        return
+    for key in from_file & (of_generators - {*BY_GENERATOR.get(name, ())}):
+        del table[key]
 
 
 # --------------------------------------------------------------------------------

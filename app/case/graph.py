@@ -328,6 +328,35 @@ class GraphCase(Table, frozen=True):
 
 OF_POINTS = ("uniform_points", "customers")  # generators of points, which know all distances
 PLANTED = ("sbm", "bipartite")  # generators whose communities are the classes
+# Keys that generators read, and those that all do.
+OF_GENERATED = ("nodes", "count", "random_classes", "random_features")
+_POWER_LAW = ("d", "edges", "exponent")
+_TRIANGLES = ("degrees_of", "degree_scale", "clustering", "clustering_decay")
+_QUARTERS = ("rmat_a", "rmat_b", "rmat_c")
+_COMMUNITIES = ("degree_in", "degree_out", "signal")
+BY_GENERATOR: dict[str, tuple[str, ...]] = {
+    "er": ("p",),
+    "arcs": ("p",),
+    "ba": ("d",),
+    "torus": ("removed",),
+    "small_world": ("d", "p"),
+    "geometric": ("d", "edges"),
+    "motifs": (),
+    "mixed": ("d", "p"),
+    "varied": ("d", "p", "removed"),
+    "diverse": (*_QUARTERS, "degree_scale", "clustering_decay"),  # the others by turns
+    "rmat": ("d", "edges", *_QUARTERS),
+    "rmat_natural": ("d", "edges", *_QUARTERS),
+    "chung_lu": _POWER_LAW,
+    "bter": (*_POWER_LAW, *_TRIANGLES),
+    "sbm": _COMMUNITIES,
+    "bipartite": ("elements", *_COMMUNITIES),
+    "sets": ("elements", "p", "members", "costs"),
+    "uniform_points": (),
+    "customers": (
+        "depot_at", "customers_at", "least_demand", "most_demand", "stops", "window", "service",
+    ),
+}  # fmt: skip
 GRAPH_FILES = (
     "features",
     "edge_features",

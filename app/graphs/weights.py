@@ -1,12 +1,17 @@
 """Weights as graphs keep them, in float32; of whole numbers that are not kept as they are a warning tells."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 LARGEST_WHOLE = 1 << 24  # up to here every whole number is a float32
 MOST_DECIMALS = 8
 ADVICE = f"whole numbers up to {LARGEST_WHOLE} are exact; weights in a coarser unit would be right"
+
+# Where the text of a number may be one that even 64 bits keep as 0, as those below 2.5e-324 are.
+_TINY = re.compile(rb"[eE]-0*[0-9]{3}|0{300}")
+_DIGITS = re.compile(rb"[1-9]")
 
 LARGER = "weights in a finer unit, of 1e-37 and more, would be right"
 
@@ -30,6 +35,29 @@ def kept_weights(found: np.ndarray, name: Callable[[int], str], warnings: list[s
     if len(lost) and not any(text.endswith(LARGER) for text in warnings):
         warnings.append(f"{name(int(lost[0]))}, {found[lost[0]]:g}, is kept as 0: {LARGER}")
     return kept
+
+
+def tell_vanished(
+    found: np.ndarray, text: bytes, fields: Callable[[], Iterable[bytes]], name: Callable[[int], str],
+    warnings: list[str],
+) -> None:  # fmt: skip
+    """The warning of `kept_weights` for the first number that is 0 as soon as it is read, such as 1e-400.
+
+    found    [k] float64
+    text     that they are read from, whole: a look at it is enough for nearly all
+    fields   gives the text of each, and is called where some may be such numbers
+    """
+    if found.all() or not _TINY.search(text) or any(told.endswith(LARGER) for told in warnings):
+        return
+    for i, (value, field) in enumerate(zip(found.tolist(), fields())):
+        if value == 0 and vanishes(field):
+            warnings.append(f"{name(i)}, {field.decode()[:40]}, is kept as 0: {LARGER}")
+            return
+
+
+def vanishes(field: bytes) -> bool:
+    """Whether a number is written with digits other than 0 before its exponent, and is read as 0."""
+    return float(field) == 0 and _DIGITS.search(re.split(rb"[eE]", field)[0]) is not None
 
 
 def _changed(found: np.ndarray, kept: np.ndarray) -> np.ndarray:

@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator
 
-from app.case.config import GRAPH_TABLES, Case, graph_tables, is_forecast
-from app.case.graph import BY_EDGE, OF_POINTS, PLANTED, WORDS, GraphCase
-from app.case.rules.mistake import Mistake, changed
+from app.case.config import GRAPH_TABLES, Case, graph_tables, is_forecast, is_relational
+from app.case.graph import BY_EDGE, BY_GENERATOR, OF_GENERATED, OF_POINTS, PLANTED, WORDS, GraphCase
+from app.case.rules.mistake import Mistake, changed, unread_of_graphs
 from app.text import show
 
 MOST_NODES, MOST_EDGES, MOST_GRAPHS = 1 << 31, 1 << 40, 1 << 20  # that generators make
+OF_NODES = ("features", "labels", "splits", "node_data_by", "random_features")  # of networks that learn
 MOTIFS, LEAST_MOTIF = 5, 7  # of the generator "motifs": how many it knows, and nodes of its least graph
 SETS_EACH = 60  # elements of a set of drawn families of all kinds, at most on the average
 OF_FILES = (
     "complement", "format", "ids", "node_data_by", "self_loops", "duplicates", "neighbours", "node_weights",
     "element_weights", "terminals", "prizes", "demands", "onto", "seeds", "similarity",
 )  # fmt: skip
+OWN_GENERATORS = ("learners", "progress")  # studies that make graphs of other generators, too
 LIKE_CLASSIFY = ("models", "depth", "folds", "tune")  # studies that train as the task classify does
 
 
@@ -33,6 +35,45 @@ def tables_of_graphs(case: Case, has_graphs: bool) -> Iterator[Mistake]:
         if graphs.node_weights and (case.run.task != "solve" or graphs is not case.graph):
             right = 'only run.task = "solve" reads those of [graph]: leave it out'
             yield (*keys, "node_weights"), f"policies and networks see none; {right}"
+
+
+def unread_by_generators(case: Case) -> Iterator[Mistake]:
+    """Keys of generators that the generator of a table, or its files, leave unread."""
+    if case.run.task == "study" and (case.study.kind in OWN_GENERATORS or case.study.datasets):
+        return
+    for keys, graphs in zip(GRAPH_TABLES, graph_tables(case)):
+        if graphs is not None:
+            by_relations = graphs is case.graph and is_relational(case)
+            yield from (((*keys, key), mistake) for key, mistake in _unread(graphs, by_relations))
+
+
+def unread_without_networks(case: Case) -> Iterator[Mistake]:
+    """What is known of nodes, where no network learns from it."""
+    if case.run.task in ("classify", "study"):
+        return
+    for keys in unread_of_graphs(case, OF_NODES):
+        yield keys, 'is read by run.task = "classify" and "study"; leave it out'
+
+
+def _unread(graphs: GraphCase, by_relations: bool) -> Iterator[tuple[str, str]]:
+    """(key, mistake) of one table; by_relations: it is triples that are drawn, by their numbers alone."""
+    if not graphs.generator:
+        for key in changed(graphs, (*OF_GENERATED, *_of_generators())):
+            yield key, "is of generated graphs, and graph.generator names none; leave it out"
+        return
+    read = ("d", "edges") if by_relations else BY_GENERATOR[graphs.generator]
+    for key in changed(graphs, (each for each in _of_generators() if each not in read)):
+        others = ", ".join(each for each, keys in BY_GENERATOR.items() if key in keys)
+        what = "drawn triples" if by_relations else f"graph.generator = {show(graphs.generator)}"
+        yield key, f"is not read by {what}, but by {others}; leave it out"
+    if graphs.edges:
+        for key in changed(graphs, ("d",) if "d" in read else ()):
+            yield key, f"is not read beside graph.edges; {GraphCase().d} would be right, got {graphs.d}"
+
+
+def _of_generators() -> list[str]:
+    """Keys that some generators read."""
+    return sorted({key for keys in BY_GENERATOR.values() for key in keys})
 
 
 def missing_graphs(case: Case, has_graphs: bool, has_training: bool) -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from app.case.check import where
 from app.case.config import Case
 from app.case.places import Places
-from app.case.policy import PolicyCase
+from app.case.policy import AgentCase, PolicyCase
 from app.case.rules.graphs import trains
 from app.case.rules.mistake import Mistake, changed
 from app.text import show
@@ -17,6 +17,16 @@ OF_SEARCHES = (
     "row_evaluations", "row_fraction", "row_sweeps", "row_exchanges", "row_regions", "peel_fraction", "peels",
     "moves_at_once",
 )  # fmt: skip
+# Keys of [agent] that some learners alone read.
+BY_LEARNER: dict[str, tuple[str, ...]] = {
+    "dqn": (
+        "n_step", "batch", "gradient_steps", "train_every", "replay", "replay_capacity", "warmup", "double",
+        "target_every", "epsilon_start", "epsilon_end", "epsilon_decay_steps", "loss",
+    ),
+    "ppo": ("batch", "rollout_steps", "epochs_per_batch", "clip", "gae_lambda", "value_weight", "entropy"),
+    "reinforce": ("entropy", "rollouts", "rollout_graphs"),
+}  # fmt: skip
+OF_AGENTS = ("scaling", "strong_scaling", "learners", "progress")  # studies of what an agent does
 LEAST_HUB = 0.01  # of policy.hub_degree: sums are divided by the degree over it
 
 
@@ -70,3 +80,44 @@ def agent(case: Case) -> Iterator[Mistake]:
     if agent.warmup > agent.replay_capacity:
         right = f"must be at most agent.replay_capacity = {agent.replay_capacity}"
         yield ("agent", "warmup"), f"{right}, got {agent.warmup}"
+
+
+def unread_by_learners(case: Case) -> Iterator[Mistake]:
+    """Keys of [agent] that are of another learner than the case's. One from elsewhere may read any."""
+    learners = _learners(case)
+    if not learners or not learners <= BY_LEARNER.keys():
+        return
+    read = {key for each in learners for key in BY_LEARNER[each]}
+    of_some = sorted({key for keys in BY_LEARNER.values() for key in keys} - read)
+    for key in changed(case.agent, of_some):
+        right = " or ".join(show(each) for each, keys in BY_LEARNER.items() if key in keys)
+        found = " and ".join(map(show, sorted(learners)))
+        yield ("agent", key), f"is read by agent.learner = {right}, got {found}; leave it out"
+
+
+def _learners(case: Case) -> set[str]:
+    """The learners of a case that trains policies; none where it has none, or variants may name others."""
+    if trains(case):
+        return {case.agent.learner}
+    if case.run.task != "study" or case.study.kind not in ("learners", "progress"):
+        return set()
+    texts = case.study.variants if case.study.kind == "progress" else case.study.settings
+    if any("agent.learner=" in text for text in texts):
+        return set()
+    return set(case.study.learners) if case.study.kind == "learners" else {case.agent.learner}
+
+
+def unread_by_tasks(case: Case) -> Iterator[Mistake]:
+    """Keys of [agent] where no policy is trained, or by agents of the study's own.
+
+    A solve by given weights may have tables of their training, as the case that has trained them: the log
+    names them (unread_tables of tasks/solve.py).
+    """
+    task, kind = case.run.task, case.study.kind
+    if task in ("train", "solve") or (task == "study" and kind in OF_AGENTS):
+        return
+    right = 'is read by run.task = "train", or with policy.weights = "train"'
+    if (task, kind) == ("study", "quality"):
+        right = 'is not read by study.kind = "quality", which takes those of study.recipes'
+    for key in changed(case.agent, AgentCase.__struct_fields__):
+        yield ("agent", key), f"{right}; leave it out"

@@ -6,6 +6,51 @@ from app.case.config import Case, is_forecast
 from app.case.rules.mistake import Mistake, changed
 from app.text import show
 
+_STEPS = ("measured", "batches", "ranks", "rounds", "memory_graph", "extrapolated")
+# Keys of [study] that each kind reads.
+READ_BY_KIND: dict[str, tuple[str, ...]] = {
+    "quality": ("families", "seeds", "recipes", "steps", "sizes", "graphs_per_size"),
+    "scaling": _STEPS,
+    "strong_scaling": (*_STEPS, "variants"),
+    "answers": ("sets",),
+    "partition": ("rounds", "epochs", "horizon", "widths", "clock", "blocks"),
+    "models": ("datasets", "seeds", "models"),
+    "depth": ("datasets", "seeds", "depths", "widths"),
+    "breakdown": ("datasets", "seeds", "rounds"),
+    "permutation": ("widths", "rounds"),
+    "overlap": ("widths", "rounds"),
+    "density": ("scales", "rounds"),
+    "sampling": ("datasets", "seeds", "batches", "fanouts", "epochs", "layer_samples", "layer_epochs"),
+    "inference": ("held_back", "rounds"),
+    "gnn_scaling": ("networks", "ranks", "rounds"),
+    "rgcn": ("epochs", "parts"),
+    "selection": ("measured", "rules", "seeds"),
+    "learners": ("learners", "embeddings", "problems", "settings", "steps", "graphs_per_size"),
+    "progress": (
+        "families", "targets", "graphs_per_size", "seeds", "variants", "alone", "counted", "stop", "beside",
+    ),
+    "memory": ("datasets", "seeds", "limits", "rounds"),
+    "throughput": ("datasets", "seeds", "epochs", "rounds"),
+    "folds": ("datasets", "seeds", "folds", "fold_validation", "fold_training"),
+    "tune": ("datasets", "seeds", "vary", "trials", "race"),
+}  # fmt: skip
+# Those that dry runs of any case read, and that LOCKSTEP_DATA gives to all studies.
+READ_BY_ALL = ("calibration", "latency_us", "bandwidth_gbs", "data", "catalogue")
+# Those with a message of their own.
+TOLD_APART = ("kind", "fold_training", "vary", "trials", "race")
+
+
+def unread(case: Case) -> Iterator[Mistake]:
+    """Keys of [study] that are of another kind, or of no study."""
+    study, asked = case.study, case.run.task == "study"
+    read = (*READ_BY_ALL, *((*READ_BY_KIND[study.kind], *TOLD_APART) if asked else ()))
+    for key in changed(study, (each for each in study.__struct_fields__ if each not in read)):
+        if not asked:
+            yield ("study", key), 'is read by run.task = "study"; leave it out'
+            continue
+        kinds = " or ".join(show(kind) for kind, keys in READ_BY_KIND.items() if key in keys)
+        yield ("study", key), f"is read by study.kind = {kinds}, got {show(study.kind)}; leave it out"
+
 
 def own_folds() -> str:
     return '"" would be right for study.kind = "folds", which draws its own'

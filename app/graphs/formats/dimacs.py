@@ -11,7 +11,7 @@ from app.graphs.formats.parts import has_parts, rows_of_part
 from app.graphs.formats.source import Limits, Source, graph_name, shown
 from app.graphs.formats.text import Layout, fields_of
 from app.graphs.stream import Chunk, EdgeStream
-from app.graphs.weights import kept_weights
+from app.graphs.weights import kept_weights, tell_vanished
 
 LETTER_LINE = re.compile(rb"(?m)^[ \t]*[A-Za-z].*$")
 LETTER = re.compile(rb"[A-Za-z]")
@@ -150,6 +150,8 @@ class _OtherLines:
             right = f"'n NODE WEIGHT' with a node 1..{self.nodes}, a weight up to 3.4e38, would be right"
             raise self.source.error(f"found '{shown(found)}'; {right}", line)
         self.weights[int(node)] = float(weight)
+        called = lambda _: f"{self.source.where}:{line}: the weight"  # noqa: E731
+        tell_vanished(np.array([float(weight)]), weight, lambda: [weight], called, self.stream.warnings)
 
     def node_weights(self) -> np.ndarray:
         """[nodes] float32, 1 where no line gave a weight."""

@@ -8,7 +8,7 @@ import numpy as np
 from app.graphs.formats.source import Limits, Source, graph_name, shown
 from app.graphs.formats.text import fields_of
 from app.graphs.stream import Chunk, EdgeStream
-from app.graphs.weights import kept_weights
+from app.graphs.weights import kept_weights, tell_vanished
 
 MOST = 20_000  # rows
 LONGEST = 32  # characters of a number
@@ -55,6 +55,8 @@ def _chunks(source: Source, nodes: int, skip: int) -> Iterator[Chunk]:
         if seen + len(values) > most:
             said = f"the header states {nodes} rows, {most} numbers; found more"
             raise source.error(f"{said}; equal numbers would be right", skip)
+        every = partial(_called, source, np.arange(seen, seen + len(values)), nodes)
+        tell_vanished(values, text, text.split, every, source.warnings)
         wanted = np.flatnonzero(values)
         at = seen + wanted
         kept = kept_weights(

@@ -10,10 +10,10 @@ import numpy as np
 from app.graphs.formats.edge_list import COMMENTS, NUMBER_START
 from app.graphs.formats.name_table import PlainTable, make_table
 from app.graphs.formats.source import Limits, Source, graph_name, shown
-from app.graphs.formats.text import blank_out, line_of_row, read_weight
+from app.graphs.formats.text import blank_out, last_fields, line_of_row, read_weight
 from app.graphs.ids import RULES, check_text, fault_of_name
 from app.graphs.stream import Chunk, EdgeStream
-from app.graphs.weights import kept_weights
+from app.graphs.weights import kept_weights, tell_vanished
 
 KINDS = (
     "id", "node", "nodeid", "vertex", "name", "gene", "protein", "interactor", "person", "user", "author",
@@ -162,6 +162,7 @@ def _rows(source: Source, form: Form, text: bytes, line: int, table: PlainTable)
     def place(row: int) -> str:
         return f"{source.where}:{line_of_row(text, line, row)}: the weight"
 
+    tell_vanished(weights, text, lambda: last_fields(text), place, source.warnings)
     return u, v, kept_weights(weights, place, source.warnings)
 
 

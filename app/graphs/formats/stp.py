@@ -20,7 +20,7 @@ from app.graphs.formats.counted import counted_rows, read_counts
 from app.graphs.formats.source import Limits, Source, graph_name, shown
 from app.graphs.formats.text import Layout, fields_of, read_id
 from app.graphs.stream import Chunk, EdgeStream
-from app.graphs.weights import kept_weights
+from app.graphs.weights import kept_weights, tell_vanished
 
 MAGIC = b"33d32945"
 EDGE = re.compile(rb"(?m)^[ \t]*[Ee][ \t]")
@@ -154,6 +154,10 @@ class _File:
                 right = "'T NODE WEIGHT', the weight a number from -3.4e38 to 3.4e38, would be right"
             raise self.source.error(f"found '{shown(line)}'; {right}", number)
         self.prizes.append((self._node(fields[1], line, number), float(fields[2]), number))
+        called = lambda _: f"{self.source.where}:{number}: the {'weight' if self.heaviest else 'prize'}"  # noqa: E731
+        tell_vanished(
+            np.array([float(fields[2])]), fields[2], lambda: fields[2:], called, self.source.warnings
+        )
 
     def _complete(self, section: bytes, number: int) -> None:
         """Refuse a file that has not all that it should."""

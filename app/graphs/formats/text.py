@@ -1,15 +1,16 @@
 """Lines of numbers to arrays, strictly: a fast pass over a piece of text, a slow one to name the bad line."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from app.graphs.formats.plain import parse_plain
 from app.graphs.formats.source import Source, shown
 from app.graphs.stream import Chunk
-from app.graphs.weights import kept_weights
+from app.graphs.weights import kept_weights, tell_vanished
 
 LARGEST_ID = 2**63 - 1
 DIGITS, BLANKS = b"0123456789", b" \t\n"
@@ -66,7 +67,7 @@ def read_rows(source: Source, text: bytes, line: int, layout: Layout) -> Chunk:
         layout.columns == 3, layout.real,
     )  # fmt: skip
     if w is not None:
-        w = _kept(source, w, lambda i: line_of_row(prepared(text, line, layout), line, i))
+        w = _kept(source, w, text[:used], line, partial(prepared, text[:used], line, layout))
     if used == len(text):
         return u, v, w
     line += text.count(b"\n", 0, used)
@@ -77,9 +78,23 @@ def read_rows(source: Source, text: bytes, line: int, layout: Layout) -> Chunk:
     return u, v, None if w is None else np.concatenate([w, more[2]])
 
 
-def _kept(source: Source, w: np.ndarray, line_of: Callable[[int], int]) -> np.ndarray:
-    """Weights [k] as graphs keep them; line_of: the line of a row, for a warning."""
-    return kept_weights(w, lambda i: f"{source.where}:{line_of(i)}: the weight", source.warnings)
+def _kept(source: Source, w: np.ndarray, text: bytes, line: int, rows: Callable[[], bytes]) -> np.ndarray:
+    """Weights [k] as graphs keep them.
+
+    text   that they stand in, from line `line` on     rows   gives it with data lines and blank lines only
+    """
+
+    def place(row: int) -> str:
+        return f"{source.where}:{line_of_row(rows(), line, row)}: the weight"
+
+    tell_vanished(w, text, lambda: last_fields(rows()), place, source.warnings)
+    return kept_weights(w, place, source.warnings)
+
+
+def last_fields(text: bytes) -> Iterator[bytes]:
+    """The last field of each line that is not blank, fields being separated by blanks, tabs or commas."""
+    lines = (line.replace(b",", b" ").split() for line in text.split(b"\n"))
+    return (fields[-1] for fields in lines if fields)
 
 
 def prepared(text: bytes, line: int, layout: Layout) -> bytes:
@@ -95,7 +110,7 @@ def parse_rows(source: Source, text: bytes, line: int, layout: Layout) -> Chunk:
     """
     found = _parse_fast(text, layout)
     u, v, w = _parse_slow(source, text, line, layout) if found is None else found
-    return u, v, None if w is None else _kept(source, w, lambda i: line_of_row(text, line, i))
+    return u, v, None if w is None else _kept(source, w, text, line, lambda: text)
 
 
 def blank_out(text: bytes, pattern: re.Pattern) -> bytes:

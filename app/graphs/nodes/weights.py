@@ -1,7 +1,8 @@
 """A file of node weights beside a graph: lines `id weight` by the graph's own ids, or an .npy array [n]."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -13,7 +14,7 @@ from app.graphs.formats.text import LARGEST_ID, fields_of, numbers_by_id, read_i
 from app.graphs.ids import NodeIndex, name_array, name_first, named, one_id
 from app.graphs.nodes.keyed import is_id
 from app.graphs.nodes.text import data_lines, held_lines
-from app.graphs.weights import kept_weights
+from app.graphs.weights import kept_weights, tell_vanished
 
 NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 LARGEST = float(np.finfo(np.float32).max)
@@ -37,7 +38,7 @@ def read_node_weights(
         return _array(source, len(ids), name)
     index = NodeIndex(ids)
     warnings = _titles(source, index)
-    found, weights, lines = _lines(source, named(ids), len(warnings))
+    found, weights, lines = _lines(source, named(ids), len(warnings), warnings)
     row = index.find(found)
     if (row < 0).any():
         i = int((row < 0).argmax())
@@ -69,8 +70,13 @@ def _fields(line: bytes, names: bool) -> Sequence[bytes]:
     return name_first(line, 2) if names else fields_of(line, b"," in line)
 
 
-def _lines(source: Source, names: bool, skip: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ids [k] int64 or names, weights [k] float64 and line numbers [k], without the first `skip` lines."""
+def _lines(
+    source: Source, names: bool, skip: int = 0, warnings: list[str] | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ids [k] int64 or names, weights [k] float64 and line numbers [k], without the first `skip` lines.
+
+    warnings   gets a line on the first weight that 64 bits keep as 0
+    """
     ids: list[Sequence] = []
     weights, lines = [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
     for text, first in source.pieces(skip):
@@ -80,8 +86,20 @@ def _lines(source: Source, names: bool, skip: int = 0) -> tuple[np.ndarray, np.n
         ids.append(plain[0])
         weights.append(plain[1])
         lines.append(plain[2] + first)
+        last, place = partial(_last_fields, text, first, names), partial(_place, source, lines[-1])
+        tell_vanished(plain[1], text, last, place, [] if warnings is None else warnings)
     found = name_array(list(chain(*ids))) if names else np.concatenate([np.zeros(0, dtype=np.int64), *ids])
     return found, np.concatenate(weights), np.concatenate(lines)
+
+
+def _last_fields(text: bytes, first: int, names: bool) -> Iterator[bytes]:
+    """The weights of a piece of text as they are written."""
+    return (_fields(line, names)[-1] for _, line in held_lines(text, first))
+
+
+def _place(source: Source, lines: np.ndarray, i: int) -> str:
+    """Where the i-th of the weights of some lines [k] stands."""
+    return f"{source.where}:{lines[i]}: the weight"
 
 
 def _by_line(source: Source, text: bytes, first: int, names: bool) -> tuple[Sequence, np.ndarray, np.ndarray]:
