@@ -50,7 +50,7 @@ class SGFormer(GCN):
     row_by_row = False
     leaves = ("first_product",)
     reads = ("attention_share",)
-    explained = False
+    hears_all = True
     own = 1  # e
     least = 0.01  # of den
 
