@@ -4,6 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from mpi4py import MPI
+from standin_device import StandInDevice
 from test_forecast import NODES, STEPS, drawn, drawn_graph, forecaster_on, reference_loss, run, weights_of
 
 from app import forecast
@@ -49,6 +50,20 @@ def test_gradients_are_those_of_central_differences(model, directed, counts):
             step[at] = eps
             slope = np.subtract(*(reference_loss(found, flat + s * step, ends, directed) for s in (1, -1)))
             assert gradient[at] == pytest.approx(slope / (2 * eps), rel=2e-3, abs=2e-5), (name, at)
+
+
+@alone
+@pytest.mark.parametrize("model", ["recurrent", "temporal"])
+def test_a_device_of_another_kind_has_the_same_bits(model):
+    found = []
+    for device in (HostDevice(), StandInDevice()):
+        group = Group(MPI.COMM_SELF, device)
+        of = forecaster_on(group, {"forecast.model": model}, drawn(holes=0.02), known=known())
+        ends = of.windows.parts.ends("train")[:3]
+        loss = of.learn(ends)
+        found.append((loss, np.array(device.get(of.steps.gradient)), of.forecast(ends), of.next()))
+    assert found[0][0] == found[1][0]
+    assert all(np.array_equal(*pair) for pair in zip(found[0][1:], found[1][1:]))
 
 
 @alone
