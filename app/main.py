@@ -324,7 +324,8 @@ def _check_inputs(case: Case, out: str) -> None:
         for table in tables:
             for path in table.path:
                 open_edges(path, table.format, limit, ids=table.ids)
-            files = table.features, table.edge_features, table.edge_labels, table.edge_splits, table.series
+            files = table.features, table.edge_features, table.edge_labels, table.edge_splits
+            files += table.series, table.covariates, table.shared_covariates
             for path in (*files, table.labels, table.splits):
                 if path not in WORDS.values():
                     check_node_file(path, Limits(limit))

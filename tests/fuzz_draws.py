@@ -566,7 +566,22 @@ def _series(draw: random.Random, files: dict[str, bytes]) -> list[str]:
     values[[draw.random() < missing for _ in values]] = np.nan
     files["series.npz"] = archive(series=values.reshape((steps, n, channels)[: 2 + (channels > 1)]))
     files["g.npz"] = archive(edges=np.array([(v, (v + 1) % n) for v in range(n)]), num_nodes=np.array([n]))
-    return ["graph.path=g.npz", "graph.series=series.npz"]
+    return ["graph.path=g.npz", "graph.series=series.npz", *_known_beforehand(draw, files, steps, n)]
+
+
+def _known_beforehand(draw: random.Random, files: dict[str, bytes], steps: int, n: int) -> list[str]:
+    """Covariates, now and then of too few steps, or with a value that is not known."""
+    asked, reach = [], steps + draw.choice((0, 3, 3, 3, 9))
+    if draw.random() < 0.3:
+        values = np.array([draw.gauss(0, 1) for _ in range(reach * n)]).reshape(reach, n)
+        values[0, 0] = draw.choice((1.0, 1.0, np.nan))
+        files["plan.npz"] = archive(covariates=values)
+        asked.append("graph.covariates=plan.npz")
+    if draw.random() < 0.3:
+        lines = (f"{t},{t % 7 == 6:d},{draw.gauss(0, 1):.3f}" for t in range(reach))
+        files["days.csv"] = "\n".join(("step,rest,cold", *lines, "")).encode()
+        asked.append("graph.shared_covariates=days.csv")
+    return asked
 
 
 SBM = ["graph.generator=sbm", "graph.nodes=24", "graph.random_classes=2", "graph.random_features=3"]

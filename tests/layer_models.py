@@ -345,10 +345,12 @@ def _gatv2(A, H, w, case, spec):
     return np.mean(out, axis=0) if spec.linear else np.concatenate(out, axis=-1)
 
 
-def _pna(A, H, w, case, spec):
+def _pna(A, H, w, case, spec, M=None):
     c = (A != 0).sum(1)[:, None]
     columns, some = np.argsort(A == 0, axis=1, kind="stable")[:, : c.max()], np.where(c > 0, c, 1)
     near, heard = (np.arange(c.max()) < c)[..., None], (H @ w["W_in"])[..., columns, :]
+    if M is not None:  # messages are multiplied
+        heard = heard * np.take_along_axis(M, columns, axis=1)[..., None]
     mean = np.where(near, heard, 0).sum(-2) / some
     away = np.where(near, heard - mean[..., None, :], 0)
     ends = (np.where(near, heard, end) for end in (-np.inf, np.inf))

@@ -108,8 +108,6 @@ def test_what_pna_is_not_for_is_refused():
     with pytest.raises(CaseError, match=r"gnn: pna: 1,065,353,217 nodes; at most"):
         _refuse_large(Large())
     graph, asked = nx.path_graph(9), {"gnn.model": "pna", "gnn.epochs": 1, "graph.splits": "random"}
-    with pytest.raises(CaseError, match=r"output\.explain: messages of pna are not explained"):
-        classify(graph, None, np.arange(9) % 2, settings=asked | {"output.explain": 1})
     with pytest.raises(CaseError, match=r"gnn\.edge_weights: is not read by pna"):
         classify(graph, None, np.arange(9) % 2, settings=asked | {"gnn.edge_weights": True})
     assert GnnCase(model="pna").model == "pna"

@@ -904,6 +904,7 @@ def cases(draw):
     data["links"], vectors, series = {}, data.pop("embed"), data.pop("forecast")
     for graphs in (data["graph"], data["train"].get("graphs", {}), data["train"].get("held_back", {})):
         graphs |= {"series": "", "series_steps": 1000, "series_noise": 0.3}
+        graphs |= {"covariates": "", "shared_covariates": ""}
     kind = data["study"]["kind"] if data["run"]["task"] == "study" else ""
     filled = data["run"]["task"] == "classify" or kind in ("models", "depth", "folds", "tune")
     filled = filled and data["gnn"]["model"] != "rgcn"
@@ -1025,6 +1026,8 @@ def forecasts(draw, data, series):
     data["graph"] |= {key: getattr(graph, key) for key in OF_NODE_FILES}
     steps, noise = draw(st.integers(1, 99)), draw(st.floats(0, 9))
     data["graph"] |= {"series": "diffusion", "series_steps": steps, "series_noise": noise, "path": []}
+    for key in ("covariates", "shared_covariates"):
+        data["graph"][key] = draw(st.sampled_from(["", os.path.abspath(__file__)]))  # any file
     data["graph"] |= {"generator": "er", "complement": False, "self_loops": "drop", "duplicates": "merge"}
     data["graph"] |= {"format": "auto", "ids": "numbers", "splits": "", "count": 1, "edges": 9}
     data["memory"]["fast_mb"] = 0.0

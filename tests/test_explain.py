@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import layer_models
@@ -22,12 +23,11 @@ from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.explain.field import Fields
-from app.gnn.explain.network import FieldNetwork, Trained, hops_of
+from app.gnn.explain.network import FieldNetwork, Trained, reach_of
 from app.gnn.goals import OneClass
 from app.tasks.levels.explained import MaskedDevice
 
-UNEXPLAINED = ("dense", "gin_batch_norm", "linear_attention", "pna", "sgformer")
-KINDS = [kind for kind in sorted(CONVOLUTIONS) if kind not in UNEXPLAINED]
+KINDS = [kind for kind in sorted(CONVOLUTIONS) if kind not in ("dense", "gin_batch_norm")]
 GRAPH = random_graph(41, 0.1, 3)
 NODE, SHARE, STEP = 3, 0.7, 1e-6  # what is explained; of all messages and features; of a difference
 TOLERANCE = 4e-5  # of float32 gradients by central differences, relative to the largest
@@ -52,6 +52,7 @@ def masked_scores(M, X, case, values, monkeypatch):
         changed.setattr(layer_models, "_shares", lambda e, near: M * shares(e, near))
         changed.setitem(CONVOLUTIONS, "sage", mean("W_self", "W_neigh"))
         changed.setitem(CONVOLUTIONS, "commnet", mean("W_H", "W_C"))
+        changed.setitem(CONVOLUTIONS, "pna", partial(CONVOLUTIONS["pna"], M=M))
         kind = case.layers[1].split()[0]
         given = M * A if kind.startswith("gin") else A
         return reference_scores(given, X, case, 3, values)
@@ -70,7 +71,7 @@ def test_gradients_by_edges_and_features_are_differences(kind, monkeypatch):
         group=trial.group, block=trial.block, engine=trial.engine, members=None, data=data,
         edge_columns=None, model=trial.model,
     )  # fmt: skip
-    field = Fields(network, hops_of(trial.model), 1 << 30, 99).of(np.array([NODE]))
+    field = Fields(network, reach_of(trial.model), 1 << 30, 99).of(np.array([NODE]))
     found = FieldNetwork(Trained(network, MaskedDevice()), field)
     known = trial.scores()[NODE]
     assert np.allclose(found.scores(), known, rtol=1e-5, atol=1e-5)
@@ -135,8 +136,10 @@ def sums(each):
         {"gnn.model": "sage"},
         {"gnn.model": "gat", "gnn.heads": 2},
         {"gnn.model": "gin", "gnn.batch_norm": True},
+        {"gnn.model": "pna"},
+        {"gnn.model": "linear_attention", "gnn.depth": 1, "gnn.heads": 2},
     ],
-    ids=["sage", "gat", "gin batch_norm"],
+    ids=["sage", "gat", "gin batch_norm", "pna", "linear_attention"],
 )
 def test_the_edge_and_the_feature_that_tell_the_class_come_first(settings):
     graph, X, labels, carriers = planted()
@@ -198,12 +201,14 @@ def test_contributions_add_up_whatever_a_network_reads(given):
         assert wrong == [each.node for each in told]
 
 
-@pytest.mark.parametrize("readout", ["mean", "max"])
-def test_whole_graphs_are_explained_by_their_nodes(readout):
+@pytest.mark.parametrize(
+    ("readout", "model"), [("mean", "gin"), ("max", "gin"), ("sum", "linear_attention"), ("max", "pna")]
+)
+def test_whole_graphs_are_explained_by_their_nodes(readout, model):
     graphs = [nx.cycle_graph(6 + i % 3) if i % 2 else nx.star_graph(6 + i % 3) for i in range(24)]
     asked = {
-        **QUICK, "gnn.model": "gin", "gnn.depth": 2, "gnn.readout": readout, "graph.splits": "random",
-        "output.explain": ["g3", "g4"],
+        **QUICK, "gnn.hidden": 4, "gnn.model": model, "gnn.depth": 2, "gnn.readout": readout,
+        "graph.splits": "random", "output.explain": ["g3", "g4"],
         "parallel.spatial": WORLD.size,
     }  # fmt: skip
     named = {f"g{i}": graph for i, graph in enumerate(graphs)}
@@ -218,6 +223,31 @@ def test_whole_graphs_are_explained_by_their_nodes(readout):
         named, labels=[i % 2 for i in range(24)], settings=asked | {"parallel.spatial": 1}, comm=MPI.COMM_SELF
     )
     assert alone.explanations.text() == found.explanations.text()
+
+
+def test_attention_to_all_nodes_is_explained_on_all_of_them():
+    graph, X, labels = small(40)
+    asked = {
+        **QUICK,
+        "gnn.epochs": 8,
+        "gnn.model": "linear_attention",
+        "graph.splits": "random",
+        "output.explain": [5],
+    }
+    graph = nx.DiGraph([(u, v) if (u + v) % 3 else (v, u) for u, v in graph.edges])
+    graph.add_nodes_from(range(40))
+    asked |= {"graph.neighbours": "in", "graph.splits": "random"}
+    for depth in (1, 2):
+        both = asked | {"gnn.depth": depth, "gnn.members": 3 - depth}
+        found = classify(graph, X, labels, settings=both | {"parallel.spatial": WORLD.size}, comm=WORLD)
+        (each,) = found.explanations
+        sums(each)
+        assert sorted(each.neighbours) == sorted(graph) and np.count_nonzero(each.of_neighbours) == 40
+        # one layer: what others are does not depend on edges; two: on all of them
+        assert set(each.edges) == (set(graph.in_edges(5)) if depth == 1 else set(graph.edges))
+        assert np.count_nonzero(each.of_edges) == len(each.edges)
+        alone = classify(graph, X, labels, settings=both | {"parallel.spatial": 1}, comm=MPI.COMM_SELF)
+        assert alone.explanations.text() == found.explanations.text()
 
 
 # ---- files, refusals -------------------------------------------------------------------------------------
@@ -237,7 +267,7 @@ def test_a_run_writes_what_made_predictions(tmp_path):
     assert "explanations: 2 nodes" in (out / "log.txt").read_text()
 
 
-@pytest.mark.parametrize("model", ["gat", "gatv2", "gcn", "sage"])
+@pytest.mark.parametrize("model", ["gat", "gatv2", "gcn", "pna", "sage"])
 def test_nodes_without_edges_are_explained_by_their_own_features(model):
     graph, X, labels = small()
     graph.add_node(lone := len(graph))

@@ -22,7 +22,7 @@ from app.gnn.edge_level.head import EdgeHead
 from app.gnn.edges import EdgeColumns
 from app.gnn.explain.ends import OfEdge, OfPair
 from app.gnn.explain.field import Fields
-from app.gnn.explain.network import FieldNetwork, Trained, hops_of
+from app.gnn.explain.network import FieldNetwork, Trained, reach_of
 from app.gnn.goals import OneClass
 from app.gnn.model import Model
 from app.graphs.edge_data import EdgeData
@@ -87,7 +87,7 @@ def test_gradients_by_messages_and_features_of_edges_are_differences(kind):
         group=trial.group, block=trial.block, engine=trial.engine, members=None, data=data,
         edge_columns=EdgeColumns(WIDTH), model=trial.model,
     )  # fmt: skip
-    field = Fields(network, hops_of(trial.model), 1 << 30, 99).of(np.array([NODE]))
+    field = Fields(network, reach_of(trial.model), 1 << 30, 99).of(np.array([NODE]))
     found, known = FieldNetwork(Trained(network, MaskedDevice()), field), trial.scores()[NODE]
     assert np.allclose(found.scores(), known, rtol=1e-5, atol=1e-5)
     found.choose(known)
@@ -279,11 +279,11 @@ def test_edges_are_explained_by_both_ends(goal):
         classify_edges(graph, settings=asked | {"output.explain": [3]}, comm=WORLD, **given)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "bpr"])
-def test_links_are_explained_by_both_ends(loss):
+@pytest.mark.parametrize(("loss", "model"), [("logistic", "gcn"), ("bpr", "gcn"), ("logistic", "pna")])
+def test_links_are_explained_by_both_ends(loss, model):
     graph = nx.relabel_nodes(nx.les_miserables_graph(), str)
     pairs = [["Valjean", "Javert"], ["Myriel", "Gavroche"]]
-    asked = {"gnn.epochs": 20, "gnn.hidden": 8, "links.dimension": 8, "links.loss": loss}
+    asked = {"gnn.epochs": 20, "gnn.hidden": 8, "links.dimension": 8, "links.loss": loss, "gnn.model": model}
     asked |= {"output.explain": pairs, "parallel.spatial": WORLD.size}
     X = np.random.default_rng(1).normal(size=(len(graph), 4)).astype(np.float32)
     asked |= {"links.rank_each": 5} if loss == "bpr" else {}

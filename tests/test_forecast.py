@@ -17,6 +17,7 @@ from app.case.file import build
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError, Diverged, GraphError, NumericsError
+from app.gnn.forecast.covariates import Covariates
 from app.gnn.forecast.drawn import drawn_series, floor_of
 from app.gnn.forecast.forecaster import Forecaster
 from app.gnn.forecast.hops import Hops
@@ -67,8 +68,8 @@ def drawn(channels=1, steps=STEPS, holes=0.0):
     return out.astype(np.float32)
 
 
-def forecaster_on(group, settings=None, series=None, directed=False, exchange="auto"):
-    """A network of the drawn graph on a group's ranks."""
+def forecaster_on(group, settings=None, series=None, directed=False, exchange="auto", known=None):
+    """A network of the drawn graph on a group's ranks; known: covariates [T, n, a] and [T, b]."""
     settings = PLAIN | (settings or {}) | ({"graph.neighbours": "in"} if directed else {})
     case, series = build(settings), drawn() if series is None else series
     source = None
@@ -80,7 +81,9 @@ def forecaster_on(group, settings=None, series=None, directed=False, exchange="a
     steps = int(case.forecast.train * len(series) + 1e-6)
     scale = SeriesScale.of(group, S_own, steps, case.forecast.normalise == "node", block.n_real)
     masks = bool(np.isnan(series).any())
-    return Forecaster(group, case.gnn, case.forecast, block, S_own, scale, masks, case.seed)
+    known = known and Covariates(own_series(loaded, known[0], group.rank), known[1])
+    more = {"covariates": known}
+    return Forecaster(group, case.gnn, case.forecast, block, S_own, scale, masks, case.seed, **more)
 
 
 def weights_of(params):
@@ -107,15 +110,17 @@ def reference_loss(found, flat, ends, directed):
     hear = lambda H: np.concatenate([H, *(np.einsum("ij,jbh->ibh", P, H) for P in powers)], axis=2)  # noqa: E731
     logistic = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
     U, h = [get(each) for each in batch.inputs], gnn.hidden
+    ahead = 0 if batch.ahead is None else get(batch.ahead) @ w["ahead.W"]
     if case.model == "recurrent":
         H = np.zeros((*shape, h))
         for inputs in U:
             X, G = inputs @ w["input.W"], hear(H) @ w["hidden.W"]
+            X = X + ahead if inputs is U[-1] else X
             r, z = (logistic(X[..., i * h : (i + 1) * h] + G[..., i * h : (i + 1) * h]) for i in (0, 1))
             c = np.tanh(X[..., 2 * h :] + r * (G[..., 2 * h :] + w["hidden.bias"]))
             H = z * H + (1 - z) * c
     else:
-        X = np.concatenate(U, axis=2) @ w["input.W"]
+        X = np.concatenate(U, axis=2) @ w["input.W"] + ahead
         H = X[..., :h] * logistic(X[..., h:])
         for layer in range(1, gnn.depth + 1):
             H = H + np.maximum(hear(H) @ w[f"layer{layer}.W"] + w[f"layer{layer}.bias"], 0)

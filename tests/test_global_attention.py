@@ -1,5 +1,7 @@
 """Attention of every node to all nodes: heads, sets of graphs, what only it sees; learned propagation."""
 
+import tracemalloc
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -16,9 +18,13 @@ from app.case.gnn import GnnCase
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError
+from app.gnn.engine import Engine
 from app.gnn.layers.all_nodes import share_of
 from app.gnn.model import Model, check_layers
 from app.gnn.training import fit
+from app.model import gnn_memory
+from app.model.gnn import Inputs, Training
+from app.model.layout import estimate
 
 alone = pytest.mark.mpi_skip
 KINDS = ("sgformer", "linear_attention")
@@ -178,9 +184,6 @@ def test_what_the_layers_do_not_read_is_refused():
     refused(r"3 heads do not share 16 columns equally", model="linear_attention", heads=3)
     refused(r"heads is not read by gprgnn", layers=["dense 8", "gprgnn heads=2"])
     check_layers(GnnCase(model="sgformer", depth=1, hidden=8, heads=2, own_loops=False))
-    graph, asked = nx.path_graph(9), {"gnn.model": "sgformer", "gnn.epochs": 1, "graph.splits": "random"}
-    with pytest.raises(CaseError, match=r"output\.explain: messages of sgformer are not explained"):
-        classify(graph, None, np.arange(9) % 2, settings=asked | {"output.explain": 1})
 
 
 @alone
@@ -210,3 +213,29 @@ def test_weights_that_are_saved_give_the_same_scores_on_any_ranks(shared_path, k
     )
     assert applied.probabilities.shape == (70, 2)
     assert np.array_equal(applied.probabilities, alone.probabilities)
+
+
+@alone
+@pytest.mark.parametrize("heads", [1, 8])
+def test_what_passes_make_for_a_moment_is_in_the_plan(heads, monkeypatch):
+    over_all, n, most = Engine.over_all, 4000, [0]
+
+    def traced(self, name, reads, writes, work, *about):
+        def and_traced():
+            tracemalloc.start()
+            found = work()
+            most[0] = max(most[0], tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+            return found
+
+        return over_all(self, name, reads, writes, and_traced, *about)
+
+    monkeypatch.setattr(Engine, "over_all", traced)
+    asked = {"gnn.model": "sgformer", "gnn.depth": 1, "gnn.heads": heads, "gnn.epochs": 1}
+    graph = nx.gnm_random_graph(n, 2 * n, seed=1)
+    classify(graph, np.ones((n, 3)), np.arange(n) % 2, settings=asked | {"graph.splits": "random"})
+    case = GnnCase(model="sgformer", depth=1, heads=heads)
+    training = Training(HostDevice(), case, Inputs(3, 2), estimate("er", n, 4 * n, 1))
+    planned = gnn_memory.in_training(training, 0)["passes"]
+    objects = 8192  # bytes of what arrays are to Python
+    assert 0.8 * planned < most[0] <= planned + objects

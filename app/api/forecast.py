@@ -21,21 +21,23 @@ from app.case.study import StudyCase
 from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.files import whole_file
+from app.gnn.forecast.covariates import Covariates
 from app.gnn.forecast.errors import Errors
 from app.gnn.forecast.forecaster import NETWORK
 from app.gnn.forecast.intervals import Intervals
 from app.gnn.forecast.saved import SavedForecaster, load_forecaster, save_forecaster
 from app.graphs.formats.source import Limits
-from app.graphs.series import series_of_object
+from app.graphs.series import known_numbers, series_of_object, shared_of_object
 from app.partition.load import Loaded
-from app.partition.series import load_series, own_series
+from app.partition.series import load_series, load_shared, own_series
 from app.tasks.context import Context, context_of_settings, reading_together
 from app.tasks.forecast import learn_forecasts, whole_saved
-from app.tasks.forecast_inputs import holes_of, refuse_no_nodes, whole_where_small
+from app.tasks.forecast_inputs import covariates_of, holes_of, refuse_no_nodes, whole_where_small
 from app.tasks.forecast_told import Forecasted, digest_of, plain_scores_of, scores_of
 from app.tasks.studies.gnn_subjects import check_study_network
 from app.tasks.studies.series import SeriesTuned
 from app.tasks.studies.series_folds import digest_of_origins, origins_of, summary_of, with_deviation
+from app.text import show
 from app.threads import with_few_threads
 
 # What forecasts are learned by unless settings say otherwise: the table [gnn] of inputs/forecast.toml.
@@ -43,6 +45,8 @@ RECIPE = {
     "gnn.level": "forecast", "gnn.hidden": 16, "gnn.epochs": 10, "gnn.learning_rate": 0.005,
     "gnn.weight_decay": 0.0, "gnn.keep": "best", "gnn.patience": 4,
 }  # fmt: skip
+
+BESIDE = ("covariates", "shared_covariates")  # arguments
 
 # Keys of [study] that are read beside an argument.
 OF_STUDY = {
@@ -147,6 +151,8 @@ def forecast(
     window: int | None = None,
     period: int | None = None,
     weights: Any = None,
+    covariates: Any = None,
+    shared_covariates: Any = None,
     folds: int | None = None,
     vary: dict[str, Any] | None = None,
     settings: dict[str, Any] | None = None,
@@ -164,6 +170,10 @@ def forecast(
     period     steps after which series repeat themselves, as 24 of hours; None: none, or that of the weights
     weights    a weights.npz, or what an earlier call returned: applied, or with "gnn.epochs" of the settings
                trained further
+    covariates   what is known beforehand of each node and step of time, of the steps after the end, too (a
+               plan, a forecast of the weather): as series, with `horizon` more steps at least; networks and
+               regressions read it, and nan is refused. shared_covariates: of all nodes alike (holidays), an
+               array T or T x columns, a DataFrame, or the path of a file
     folds      rolling origins: the test part of time is cut into so many pieces, each is forecast by a
                network that has seen what is before it ("study.fold_training": "sliding" of the settings: as
                many steps of it as the first one), with each of "study.seeds" where the settings have them,
@@ -186,30 +196,35 @@ def forecast(
     loaded, names = loaded_graph(context, graph)
     names = names or names_of_file(context, loaded)
     S_own = _series(context, loaded, names, series)
+    known = _covariates(context, loaded, names, covariates, shared_covariates)
     if folds is not None:
         chosen = setting(settings, "study", "seeds") is not None
         seeds = context.case.study.seeds if chosen else [context.case.seed]
-        return _from_origins(context, loaded, names, S_own, seeds)
+        return _from_origins(context, loaded, names, S_own, seeds, known)
 
     def train_once(chosen: Context) -> Forecast:
-        return _told(learn_forecasts(chosen, loaded, S_own, model), names)
+        return _told(learn_forecasts(chosen, loaded, S_own, model, known), names)
 
-    return train_once(context) if vary is None else _tuned(context, loaded, S_own, train_once)
+    return train_once(context) if vary is None else _tuned(context, loaded, S_own, train_once, known)
 
 
-def _tuned(context: Context, loaded: Loaded, S_own: np.ndarray, train: Callable[[Context], Any]) -> Tuning:
+def _tuned(
+    context: Context, loaded: Loaded, S_own: np.ndarray, train: Callable[[Context], Any],
+    covariates: Covariates | None,
+) -> Tuning:  # fmt: skip
     """What trials come to, and the forecaster of the best one. Ranks: all call."""
     masks = holes_of(context.group, S_own) > 0
-    inner, own, whole = whole_where_small(context, loaded, S_own, masks)
+    inner, own, whole, covariates = whole_where_small(context, loaded, S_own, masks, covariates)
     groups = context.group.size if inner.alike else 1
-    return tuned_by(context, SeriesTuned(inner, own, whole), train, groups)
+    return tuned_by(context, SeriesTuned(inner, own, whole, covariates), train, groups)
 
 
 def _from_origins(
-    context: Context, loaded: Loaded, names: list[Any] | None, S_own: np.ndarray, seeds: list[int]
-) -> RollingOrigins:
+    context: Context, loaded: Loaded, names: list[Any] | None, S_own: np.ndarray, seeds: list[int],
+    covariates: Covariates | None,
+) -> RollingOrigins:  # fmt: skip
     """What origins come to. Ranks: all call."""
-    rows = origins_of(context, loaded, S_own, seeds)
+    rows = origins_of(context, loaded, S_own, seeds, covariates=covariates)
     summary, nodes = summary_of(rows), list(range(loaded.graph.n)) if names is None else names
     digest = digest_of_origins(rows)
     return RollingOrigins(rows, summary.pop(NETWORK), summary, nodes, digest)
@@ -254,8 +269,9 @@ def _begun(
             check_study_network(context.case.gnn)
             asked.refuse_members(context)
             _refuse_unread(settings, "vary" if asked.folds is None else "folds")
-        if context.case.graph.series:
-            raise CaseError("settings: graph.series: the argument series would be right")
+        for key in ("series", "covariates", "shared_covariates"):
+            if getattr(context.case.graph, key):
+                raise CaseError(f"settings: graph.{key}: the argument {key} would be right")
     refuse_data_keys(context.case, "classify")
     if model is not None:
         check_given(context.group, {"weights": digest_of_arrays(*model.all_arrays.values())})
@@ -306,6 +322,31 @@ def _series(context: Context, loaded: Loaded, names: list[Any] | None, series: A
         array = series_of_object(series, names, loaded.graph.n)
     check_given(group, {"series": digest_of_arrays(array)})
     return own_series(loaded, array, group.rank)
+
+
+def _covariates(
+    context: Context, loaded: Loaded, names: list[Any] | None, given: Any, shared: Any
+) -> Covariates | None:
+    """What is known beforehand; None: nothing is. Ranks: all call."""
+    group, limits = context.group, Limits(int(context.case.memory.max_decompressed_gb * 1e9))
+    given_path, shared_path = (isinstance(each, str | os.PathLike) for each in (given, shared))
+    with raise_together(group, "reading the covariates"):
+        arrays: dict[str, np.ndarray] = {}
+        if given is not None and not given_path:
+            arrays[BESIDE[0]] = series_of_object(given, names, loaded.graph.n, BESIDE[0], known_numbers)
+        if shared is not None and not shared_path:
+            arrays[BESIDE[1]] = shared_of_object(shared, BESIDE[1])
+    check_given(group, {name: digest_of_arrays(each) for name, each in arrays.items()})
+    own, of_all = arrays.get(BESIDE[0]), arrays.get(BESIDE[1])
+    if given_path:
+        own = load_series(group, loaded, os.fspath(given), limits, True)
+    elif own is not None:
+        own = own_series(loaded, own, group.rank)
+    if shared_path:
+        of_all = load_shared(group, os.fspath(shared), limits)
+    paths = zip(BESIDE, (given, shared), (given_path, shared_path))
+    called = [show(os.fspath(each)) if in_file else name for name, each, in_file in paths]
+    return covariates_of(own, of_all, int(np.diff(loaded.rows.offsets)[group.rank]), called)
 
 
 def _told(done: Forecasted, names: list[Any] | None) -> Forecast:

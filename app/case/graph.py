@@ -103,6 +103,21 @@ class GraphCase(Table, frozen=True):
             "of ids; diffusion: drawn, of a generated graph"
         ),
     ] = ""
+    covariates: Annotated[
+        str,
+        about(
+            'gnn.level = "forecast": file of numbers that are known beforehand of each step of time and '
+            "node, as graph.series (.npz: the array covariates): of the steps of the series and, after their "
+            "end, of those of the horizon"
+        ),
+    ] = ""
+    shared_covariates: Annotated[
+        str,
+        about(
+            "the same of all nodes alike, as holidays: .npy or .npz, T or T x columns, or text, a line for "
+            "each step under a line of titles, of which a first one time, date or step is not read"
+        ),
+    ] = ""
     series_steps: Annotated[Positive, about("steps of time of drawn series")] = 1000
     series_noise: Annotated[Amount, about("deviation of what drawn series cannot tell of the next step")] = (
         0.3
@@ -373,6 +388,8 @@ GRAPH_FILES = (
     "seeds",
     "similarity",
     "series",
+    "covariates",
+    "shared_covariates",
 )  # keys of such a table that name a file
 # What keys of such a table may say in place of a file.
 WORDS = {"splits": "random", "features": "degrees", "edge_splits": "random", "series": "diffusion"}

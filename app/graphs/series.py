@@ -3,7 +3,7 @@
 Arrays are T x nodes or T x nodes x channels, nodes in the order of the graph's ids. Text has a line for each
 step under a line of titles, which are the ids of the nodes, all of them in any order; a first column whose
 title is no node is the time, and is not read. nan, or nothing between commas or tabs, is a value that is not
-known.
+known. Covariates of nodes are read likewise; those of all nodes alike are T x columns.
 """
 
 import csv
@@ -20,12 +20,13 @@ from app.graphs.formats.npy import NAME
 from app.graphs.formats.npz import Column, Npz
 from app.graphs.formats.source import Limits, Source, shown
 from app.graphs.ids import NodeIndex, one_id
-from app.graphs.nodes.data import PIECE_BYTES, known_floats
+from app.graphs.nodes.data import PIECE_BYTES, Check, Refuse, finite_floats, known_floats
 from app.graphs.nodes.files import open_arrays
 from app.graphs.nodes.keyed import find_rows
 from app.graphs.nodes.text import data_lines, text_features
 
-ARRAY = "series"  # of an .npz
+ARRAY, COVARIATES, SHARED = "series", "covariates", "shared_covariates"  # of an .npz
+TIMES = (b"time", b"date", b"step")  # titles of a first column that is not read
 MOST_CHANNELS = 1 << 10
 QUOTED = re.compile(rb'[ \t]*"(?:[^"]|"")*"')  # a field at the beginning of a line
 
@@ -46,15 +47,18 @@ class SeriesTable:
     places: np.ndarray | None = None
 
 
-def open_series(path: str, limits: Limits, ids: np.ndarray, name: str) -> SeriesTable:
+def open_series(
+    path: str, limits: Limits, ids: np.ndarray, name: str, array: str = ARRAY, check: Check = known_floats
+) -> SeriesTable:
     """The series of a file for the nodes of a graph, headers read and checked. Raises GraphError.
 
     ids   [n] of the nodes, in the order of the rows     name   of the graph, for messages
+    array   what an .npz calls them     check   of numbers: `known_numbers` where all must be known
     """
     arrays = open_arrays(path, limits)
     if arrays is None:
-        return _text(Source(path, limits), ids, name)
-    column = _column_of(arrays)
+        return _text(Source(path, limits), ids, name, check)
+    column = _column_of(arrays, array)
     n, shape = len(ids), column.shape
     right = f"T x {n}, a column for each node of {shown(name, 200)}, or T x {n} x channels, would be right"
     if len(shape) not in (2, 3) or shape[1] != n:
@@ -64,34 +68,109 @@ def open_series(path: str, limits: Limits, ids: np.ndarray, name: str) -> Series
         raise arrays.error(f"found the shape {' x '.join(map(str, shape))}; {right}", column.name)
     if column.fortran:
         raise arrays.error("is stored column by column; numpy.ascontiguousarray would be right", column.name)
-    return SeriesTable(shape[0], channels, partial(_array_parts, arrays, column, n, channels))
+    return SeriesTable(shape[0], channels, partial(_array_parts, arrays, column, n, channels, check))
 
 
-def shape_of_series(path: str, limits: Limits) -> tuple[int, int] | None:
+def shape_of_series(path: str, limits: Limits, array: str = ARRAY) -> tuple[int, int] | None:
     """Steps of time and channels of an array's file, by its header; None of text. Raises GraphError."""
     if (arrays := open_arrays(path, limits)) is None:
         return None
-    shape = _column_of(arrays).shape
+    shape = _column_of(arrays, array).shape
     return (shape[0], shape[2] if len(shape) == 3 else 1) if len(shape) in (2, 3) else None
 
 
-def _column_of(arrays: Npz) -> Column:
+def known_numbers(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
+    """`finite_floats`, with a message of its own for NaN: what is known beforehand is known. Raises what
+    refuse makes."""
+    unknown = np.argwhere(values != values)
+    if len(unknown):
+        row, column = unknown[0].tolist()
+        right = "numbers, known at each step of time, would be right"
+        raise refuse(f"found nan in row {first + row}, column {column}; {right}")
+    return finite_floats(values, first, refuse)
+
+
+def read_shared(path: str, limits: Limits) -> np.ndarray:
+    """[T, k] float32 of all nodes alike, of a file: an array T or T x k, or text with a line for each step of
+    time under a line of titles, of which a first one of TIMES is not read. Raises GraphError."""
+    arrays = open_arrays(path, limits)
+    if arrays is None:
+        return _shared_text(Source(path, limits))
+    column = _column_of(arrays, SHARED)
+    shape = column.shape
+    if len(shape) not in (1, 2) or not all(shape) or (shape[-1] > MOST_CHANNELS and len(shape) == 2):
+        found = " x ".join(map(str, shape))
+        raise arrays.error(f"found the shape {found}; T or T x columns would be right", column.name)
+    if column.fortran and len(shape) == 2:
+        raise arrays.error("is stored column by column; numpy.ascontiguousarray would be right", column.name)
+    width = shape[1] if len(shape) == 2 else 1
+    found = [piece.reshape(-1, width) for piece in arrays.parts(column, _steps_per_piece(width) * width)]
+    rows = np.concatenate(found).astype(np.float64)
+    return known_numbers(rows, 0, partial(arrays.error, name=column.name))
+
+
+def columns_of_shared(path: str, limits: Limits) -> tuple[int | None, int]:
+    """Steps of time, where a header tells them, and columns of such a file. Raises GraphError."""
+    if (arrays := open_arrays(path, limits)) is not None:
+        shape = _column_of(arrays, SHARED).shape
+        return shape[0], shape[1] if len(shape) == 2 else 1
+    return None, len(_shared_titles(Source(path, limits))[1])
+
+
+def _shared_titles(source: Source) -> tuple[int, list[bytes], bool, int]:
+    """Of a text file: the line of titles, those that are read, whether one of TIMES is before them, and how
+    many there are between tabs, 0 of other files."""
+    number, line = next(data_lines(source), (0, b""))
+    titles = _titles(line)
+    timed = bool(titles) and titles[0].strip(b'"').lower() in TIMES
+    called = titles[timed:]
+    if not called:
+        right = "a line of titles, and a line of numbers for each step of time, would be right"
+        raise source.error(f"holds nothing; {right}")
+    if all(_is_number(each) for each in called):
+        found = shown(called[0].decode("utf-8", "replace"))
+        raise source.error(f"found the title '{found}'; a line of titles would be right", number)
+    return number, called, timed, len(called) if b"\t" in line else 0
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _shared_text(source: Source) -> np.ndarray:
+    """[T, k] of a text file."""
+    number, called, timed, tabs = _shared_titles(source)
+    rest = _Untitled(source.path, source.limits, source.warnings, number, timed, tabs)
+    if next(data_lines(rest), None) is None:
+        raise source.error("holds no numbers under its titles; a line for each step of time would be right")
+    table = text_features(rest, 0)
+    if table.width != len(called):
+        found = f"found {table.width} numbers in the first line under {len(called)} titles"
+        raise source.error(f"{found}; as many would be right", number + 1)
+    return np.concatenate(list(table.holes(known_numbers)))
+
+
+def _column_of(arrays: Npz, array: str = ARRAY) -> Column:
     """The array of a file that has one, or is one."""
-    names = [name for name in (NAME, ARRAY) if name in arrays]
+    names = [name for name in (NAME, array) if name in arrays]
     if not names:
-        raise arrays.error(f"holds no array '{ARRAY}'; that one would be right")
+        raise arrays.error(f"holds no array '{array}'; that one would be right")
     column = arrays.columns[names[0]]
     if column.dtype.kind not in "iuf":
         raise arrays.error(f"holds {column.dtype}; numbers would be right", column.name)
     return column
 
 
-def _array_parts(arrays: Npz, column: Column, n: int, channels: int) -> Iterator[np.ndarray]:
+def _array_parts(arrays: Npz, column: Column, n: int, channels: int, check: Check) -> Iterator[np.ndarray]:
     step, at = _steps_per_piece(n * channels), 0
     for piece in arrays.parts(column, step * n * channels):
         rows = piece.reshape(-1, n * channels)
         refuse = partial(arrays.error, name=column.name)
-        yield known_floats(rows.astype(np.float64), at, refuse).reshape(-1, n, channels)
+        yield check(rows.astype(np.float64), at, refuse).reshape(-1, n, channels)
         at += len(rows)
 
 
@@ -140,7 +219,7 @@ def _untimed(line: bytes) -> bytes:
     return rest if rest.strip(b" \t\r") else b"nan"
 
 
-def _text(source: Source, ids: np.ndarray, name: str) -> SeriesTable:
+def _text(source: Source, ids: np.ndarray, name: str, check: Check) -> SeriesTable:
     """Those of a text file."""
     number, line = next(data_lines(source), (0, b""))
     right = f"a line of the ids of the nodes of {shown(name, 200)} would be right"
@@ -174,7 +253,7 @@ def _text(source: Source, ids: np.ndarray, name: str) -> SeriesTable:
     if table.width != len(ids):
         found = f"found {table.width} numbers in the first line under {len(ids)} titles"
         raise source.error(f"{found}; as many would be right", number + 1)
-    return SeriesTable(None, 1, lambda: (rows[:, :, None] for rows in table.holes(known_floats)), places)
+    return SeriesTable(None, 1, lambda: (rows[:, :, None] for rows in table.holes(check)), places)
 
 
 def _titles(line: bytes) -> list[bytes]:
@@ -198,61 +277,77 @@ def _places(titles: list[bytes], index: NodeIndex) -> np.ndarray | None:
 # ---- memory -----------------------------------------------------------------------------------------------
 
 
-def series_of_object(given: Any, names: list[Any] | None, n: int) -> np.ndarray:
+def series_of_object(
+    given: Any, names: list[Any] | None, n: int, what: str = ARRAY, check: Check = known_floats
+) -> np.ndarray:
     """[T, n, C] float32 of what a caller hands in: an array T x n or T x n x C, NaN where it is masked, a
     DataFrame whose columns are nodes, or a mapping from each node to its series. Raises GraphError.
 
-    names   what the nodes are called, by rows; None: by their numbers
+    names   what the nodes are called, by rows; None: by their numbers     what   the argument, for messages
+    check   of numbers, as of open_series
     """
     if isinstance(given, Mapping) or (hasattr(given, "columns") and hasattr(given, "to_numpy")):
-        array = _side_by_side(given, list(range(n)) if names is None else names)
+        array = _side_by_side(given, list(range(n)) if names is None else names, what)
     else:
-        array = _floats(given)
+        array = _floats(given, what)
     array = array[:, :, None] if array.ndim == 2 else array
     if array.ndim != 3 or array.shape[1] != n or not array.shape[0] or not array.shape[2]:
         found = " x ".join(map(str, np.shape(given) if not isinstance(given, Mapping) else array.shape))
-        raise GraphError(f"series: found the shape {found}; T x {n} or T x {n} x channels would be right")
+        raise GraphError(f"{what}: found the shape {found}; T x {n} or T x {n} x channels would be right")
     rows = array.reshape(len(array), -1)
-    return known_floats(rows, 0, lambda text: GraphError(f"series: {text}")).reshape(array.shape)
+    return check(rows, 0, lambda text: GraphError(f"{what}: {text}")).reshape(array.shape)
 
 
-def _side_by_side(given: Any, called: list[Any]) -> np.ndarray:
+def shared_of_object(given: Any, what: str) -> np.ndarray:
+    """[T, k] float32 of all nodes alike, of what a caller hands in: an array T or T x k, or a DataFrame.
+
+    what   the argument, for messages     Raises   GraphError
+    """
+    array = _floats(given.to_numpy() if hasattr(given, "to_numpy") else given, what)
+    array = array[:, None] if array.ndim == 1 else array
+    if array.ndim != 2 or not array.size or array.shape[1] > MOST_CHANNELS:
+        found = " x ".join(map(str, array.shape))
+        raise GraphError(f"{what}: found the shape {found}; T or T x columns would be right")
+    return known_numbers(array, 0, lambda text: GraphError(f"{what}: {text}"))
+
+
+def _side_by_side(given: Any, called: list[Any], what: str) -> np.ndarray:
     """[T, n] or [T, n, C] float64 of a table or a mapping by node. Raises GraphError."""
     keys = list(given.keys() if isinstance(given, Mapping) else given.columns)
     known = {_key(key): key for key in keys}
     if len(known) < len(keys):
         twice = next(key for key in keys if sum(_key(each) == _key(key) for each in keys) > 1)
-        raise GraphError(f"series: found {shown(repr(_key(twice)))} twice; one of each node would be right")
+        raise GraphError(f"{what}: found {shown(repr(_key(twice)))} twice; one of each node would be right")
     lacking = [node for node in called if _key(node) not in known]
     if lacking:
         raise GraphError(
-            f"series: found none of node {shown(repr(lacking[0]))}; one of each node would be right"
+            f"{what}: found none of node {shown(repr(lacking[0]))}; one of each node would be right"
         )
     if len(known) > len(called):
         nodes = {_key(node) for node in called}
         extra = next(key for key in known if key not in nodes)
-        raise GraphError(f"series: found {shown(repr(extra))}, which is no node; only nodes would be right")
-    _refuse_unaligned(given, keys)
-    columns = [_floats(given[known[_key(node)]], f" at node {shown(repr(node))}") for node in called]
+        raise GraphError(f"{what}: found {shown(repr(extra))}, which is no node; only nodes would be right")
+    _refuse_unaligned(given, keys, what)
+    columns = [_floats(given[known[_key(node)]], what, f" at node {shown(repr(node))}") for node in called]
     if len({each.shape for each in columns}) > 1:
-        raise GraphError("series: found series of different lengths; as many steps of time would be right")
+        raise GraphError(f"{what}: found series of different lengths; as many steps of time would be right")
     return np.stack(columns, axis=1) if columns else np.zeros((0, 0))
 
 
-def _refuse_unaligned(given: Any, keys: list[Any]) -> None:
+def _refuse_unaligned(given: Any, keys: list[Any], what: str) -> None:
     """Refuse series of a mapping whose labels of steps differ: places are no times there. Raises
     GraphError."""
     labels = [getattr(given[key], "index", None) for key in keys] if isinstance(given, Mapping) else []
     labels = [each for each in labels if hasattr(each, "equals")]  # those of pandas
     if any(not each.equals(labels[0]) for each in labels[1:]):
         right = "a DataFrame of them, which brings their steps together, would be right"
-        raise GraphError(f"series: found series whose indexes differ; {right}")
+        raise GraphError(f"{what}: found series whose indexes differ; {right}")
 
 
-def _floats(given: Any, whose: str = "") -> np.ndarray:
+def _floats(given: Any, what: str, whose: str = "") -> np.ndarray:
     """float64 of an array, or of what NumPy makes one of; NaN where it is masked. Raises GraphError.
 
-    whose   at which node, for messages
+    what, whose   the argument, and at which node, for messages
     """
     try:
         kind = np.asarray(given).dtype.kind
@@ -262,7 +357,7 @@ def _floats(given: Any, whose: str = "") -> np.ndarray:
     if array is None or not array.ndim:
         found = type(given).__name__
         found = f"found {found} that holds no real numbers{whose}"
-        raise GraphError(f"series: {found}; an array of them would be right")
+        raise GraphError(f"{what}: {found}; an array of them would be right")
     return np.where(np.ma.getmaskarray(given), np.nan, array) if np.ma.isMaskedArray(given) else array
 
 

@@ -4,7 +4,8 @@ the log).
 n_p rows of a rank, T steps of time of C channels, K random walks, B windows of L steps, w parameters, 4
 bytes a number:
 
-series       n_p T C (3 + K): as read, without holes, where known, and the walks
+series       n_p T C (3 + K): as read, without holes, where known, and the walks; of a covariates of each node
+             and b of all n_p (T + H) a (2 + K) and 2 (T + H) b
 batch        n_p B for each column: the inputs L (f + 1), what regressions read twice, targets, and what the
              network holds until its backward pass (Recurrent.floats, Temporal.floats)
 exchange     rows of B h columns on their way, as of any product
@@ -24,13 +25,14 @@ from app.case.config import Case
 from app.case.forecast import ForecastCase
 from app.case.gnn import GnnCase
 from app.comm.tree import owned_roots
+from app.gnn.forecast.covariates import NO_COLUMNS, ahead_columns, check_reach
 from app.gnn.forecast.forecaster import network_of
 from app.gnn.forecast.origins import origins_of_study
 from app.gnn.forecast.series import Parts
 from app.gnn.forecast.training import steps_of
 from app.gnn.forecast.windows import input_columns, linear_columns, output_columns
 from app.graphs.formats.source import Limits
-from app.graphs.series import shape_of_series
+from app.graphs.series import COVARIATES, columns_of_shared, shape_of_series
 from app.model.counts import classified_counts
 from app.model.defaults import DEFAULTS
 from app.model.gnn import OPTIMISER, Share, traffic
@@ -40,12 +42,14 @@ from app.model.node_plan import parts_words, time_words
 from app.model.rates import Rates
 from app.model.terms import Term
 from app.model.whole import decided_by_case, is_small, said_whole
+from app.text import printable
 
 GATE_PASSES = (
     40  # passes over a column that the gates of a step take, forward and back: exponentials are long
 )
 UNKNOWN_STEPS = 1000  # of text files, whose series have not been read
 ARRAYS = 3  # of series beside the random walks
+COPIES = 2  # of covariates beside these: as read, and about 0
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class ForecastTraining:
     sides: int = 1
     masks: bool = False
     coverage: bool = False
+    covariates: tuple[int, int] = NO_COLUMNS
 
     @property
     def roots(self) -> list[int]:
@@ -75,7 +80,7 @@ class ForecastTraining:
     @property
     def f(self) -> int:
         """Columns of the input of a step."""
-        return input_columns(self.case, self.channels, self.walks, self.masks)
+        return input_columns(self.case, self.channels, self.walks, self.masks, self.covariates)
 
     @property
     def outputs(self) -> int:
@@ -90,7 +95,8 @@ class ForecastTraining:
     @property
     def network(self) -> Any:
         """Its sizes."""
-        return network_of(self.case, self.gnn, self.f, self.outputs, self.walks)
+        ahead = ahead_columns(self.case.horizon, self.walks, self.covariates)
+        return network_of(self.case, self.gnn, self.f, self.outputs, self.walks, ahead)
 
     @property
     def parameters(self) -> int:
@@ -100,7 +106,7 @@ class ForecastTraining:
     @property
     def linear(self) -> int:
         """Columns of regressions."""
-        return linear_columns(self.case, self.channels, self.sides)
+        return linear_columns(self.case, self.channels, self.sides, self.covariates)
 
     def windows(self, part: str) -> int:
         """Of a part of time."""
@@ -121,6 +127,8 @@ class ForecastTraining:
         width = 4 * windows * self.gnn.hidden
         out = {"base": base_bytes, **at_rest(self.layout, rank)}
         out["series"] = 4 * rows * self.steps * self.channels * (ARRAYS + self.walks)
+        known = rows * self.covariates[0] * (COPIES + self.walks) + COPIES * self.covariates[1]
+        out["series"] += 4 * (self.steps + case.horizon) * known
         out["batch"] = 4 * rows * windows * columns
         if self.layout.ranks > 1:
             out["exchange"] = width * (self.layout.extended(rank) + int(self.layout.sent[rank]))
@@ -201,14 +209,14 @@ class _Step(Share):
 
 def training_of(
     case: Case, name: str, nodes: int, entries: int, steps: int, ranks: int, channels: int = 1,
-    masks: bool = False,
+    masks: bool = False, covariates: tuple[int, int] = NO_COLUMNS,
 ) -> ForecastTraining:  # fmt: skip
     """The counts of a training of a case on a graph of so many nodes and stored entries."""
     width = case.forecast.batch * case.gnn.hidden
     layout = estimate(name, nodes, entries, ranks, case.parallel.exchange, width)
     sides = 1 if case.graph.neighbours == "both" and case.graph.generator != "arcs" else 2
     return ForecastTraining(
-        case.forecast, case.gnn, layout, steps, channels, sides, masks, bool(case.output.coverage)
+        case.forecast, case.gnn, layout, steps, channels, sides, masks, bool(case.output.coverage), covariates
     )
 
 
@@ -235,11 +243,32 @@ def _sizes_of(case: Case) -> tuple[int, int] | None:
     return shape_of_series(case.graph.series, Limits(int(case.memory.max_decompressed_gb * 1e9)))
 
 
+def covariates_of_case(case: Case, steps: int | None) -> tuple[int, int]:
+    """Columns of the files of what is known beforehand, by their headers. Raises GraphError where these tell
+    that steps lack. steps: of the series, None where no header tells them"""
+    limits, table = Limits(int(case.memory.max_decompressed_gb * 1e9)), case.graph
+    a = b = 0
+    reach: list[tuple[str, int | None]] = []
+    if table.covariates:
+        shape = shape_of_series(table.covariates, limits, COVARIATES)
+        a = shape[1] if shape else 1  # text has one of each node
+        reach.append((table.covariates, shape and shape[0]))
+    if table.shared_covariates:
+        found, b = columns_of_shared(table.shared_covariates, limits)
+        reach.append((table.shared_covariates, found))
+    for path, found in reach:
+        if steps and found:
+            check_reach(printable(path), found, steps, case.forecast.horizon)
+    return a, b
+
+
 def forecast_needs(case: Case, ranks: int) -> Iterator[Need]:
     """What a rank holds of drawn series, whose counts are known before."""
     nodes, entries = classified_counts(case)
     if nodes and entries and case.graph.generator:
-        yield need_of(case, training_of(case, case.run.name, nodes, entries, case.graph.series_steps, ranks))
+        steps = case.graph.series_steps
+        known = covariates_of_case(case, steps)
+        yield need_of(case, training_of(case, case.run.name, nodes, entries, steps, ranks, covariates=known))
 
 
 def _origin_lines(case: Case, name: str, steps: int) -> Iterator[str]:
@@ -262,7 +291,10 @@ def forecast_plan_lines(case: Case, ranks: int, rates: Rates) -> Iterator[str]:
         return
     known = _sizes_of(case)
     steps, channels = known or (UNKNOWN_STEPS, 1)
-    make = lambda count: training_of(case, case.run.name, nodes, entries, steps, count, channels)  # noqa: E731
+    covariates = covariates_of_case(case, known and known[0])
+    make = lambda count: training_of(  # noqa: E731
+        case, case.run.name, nodes, entries, steps, count, channels, covariates=covariates
+    )
     training = make(ranks)
     if learns_whole(case, training, make(1), crowded=False):
         training = make(1)

@@ -64,7 +64,8 @@ VIEW_ENTRY = 250
 # K best; by walks for each pair, and for each node and entry in each of STEPS products (without sides, with).
 PAIR, NODE, PLACE, WALKED_PAIR, WALKED_ENTRY, WALK_RULES, STEPS = 20, 60_000, 800, 70, 1.4, 2, (2, 3)
 AGGREGATE = 8  # numbers passed over for each of an entry that four aggregators hear (measured: 3 ns)
-PASSES_OF_SUMS = 3  # over rows for each exchange of the sums over graphs
+# Passes over rows for each exchange of the sums over graphs, forward and backward (bench/set_attention.py).
+PASSES_OF_SUMS = {"weigh_each": 11, "by_each": 16}
 ATTEND_BACK = 2.2  # times what attention takes for an entry and a head, backward
 OPTIMISER = {"adam": 4, "sgd": 2}  # passes over the parameters: Adam reads four arrays and writes three
 
@@ -493,7 +494,8 @@ class Share(Terms):
         of sets of graphs passes over wide rows for each exchange with the rows of graphs."""
         k, m = each.shape
         if not k:
-            arrays = max((len(each.reads) + len(each.writes)) / 2, len(each.exchanges) * PASSES_OF_SUMS)
+            sums = len(each.exchanges) * PASSES_OF_SUMS.get(each.name, 1)
+            arrays = max((len(each.reads) + len(each.writes)) / 2, sums)
             self.passes(each.name, self.own * m * arrays)
         elif each.name.startswith("sums"):
             self.add(each.name, "wide gram", self.own, k, m, 4 * k * m)

@@ -32,6 +32,7 @@ in training
     factors          4 n_p for each normalisation, and the losses
     pairs            of links: APART (ranked: RANKED) for each stored entry, `apart` times, of pairs that are
                      not joined
+    passes           of attention to all nodes of h heads, for a moment: 4 n_p (3 h + 4)
     edge sums        of each row block the gradients of W_e and b_e of the widest layer: 4 (K + 1) f, of K
                      columns; on a GPU the rows that some entries give them, 4 f, and 4 K of categories
     scores of edges  of a head: 12 c and RANKING for each edge of c classes, HEAD_ARRAYS of h columns for some
@@ -54,7 +55,8 @@ from app.gnn.edge_level.entries import LARGE_PIECE, PIECE
 from app.gnn.embed import spectral
 from app.gnn.embed.views import VIEWS
 from app.gnn.engine import KEPT_COLUMNS
-from app.gnn.model import Model, case_reads_loops
+from app.gnn.layers.table import LAYERS
+from app.gnn.model import Model, case_reads_loops, layer_specs
 from app.gnn.positions import width_of
 from app.gnn.propagation import ARRAYS, COLUMNS
 from app.gnn.reach import MOST_ENTRIES, widest_products
@@ -68,6 +70,7 @@ RANKING = 40  # bytes of an edge in areas under curves
 ENTRY = 24  # bytes of an entry that a head of edges goes through
 APART, RANKED = 24, 140  # bytes; of links.loss = "bpr" RANKED
 VIEW_MATRICES = 12  # of columns with columns, in float64 on the host
+OF_HEAD, OF_PASS = 3, 4  # numbers of a row that passes of attention to all nodes make, by tracemalloc
 COPIES = {"adam": 9, "sgd": 6}  # of all parameters at once, those of a step among them
 
 
@@ -142,11 +145,19 @@ def in_training(training: Training, rank: int) -> dict[str, int]:
         "factors": 4 * own * (2 + len(engine.kept)),
         "views": views(training, rank),
         "pairs": pairs_apart(training, rank) if training.case.level == "link" else 0,
+        "passes": passes_over_all(training, rank),
         "edge sums": edge_sums(training, rank),
         "scores of edges": edge_scores(training, rank),
         "gradients": gradients(training, rank),
     }
     return {name: found for name, found in terms.items() if found}
+
+
+def passes_over_all(training: Training, rank: int) -> int:
+    """Bytes that passes of attention to all nodes make for a moment."""
+    specs = layer_specs(training.case, training.inputs.classes)
+    heads = [each.heads for each in specs if getattr(LAYERS.get(each.kind), "hears_all", False)]
+    return 4 * int(training.layout.rows[rank]) * (OF_HEAD * max(heads) + OF_PASS) if heads else 0
 
 
 def _elsewhere(training: Training) -> bool:

@@ -16,8 +16,7 @@ from app.gnn.categories import count_categories
 from app.gnn.edges import no_edge_features
 from app.gnn.embed.embedder import live_case
 from app.gnn.explain.attribution import passes_of
-from app.gnn.explain.explanations import refuse_unexplained
-from app.gnn.explain.network import hops_of
+from app.gnn.explain.network import reach_of
 from app.gnn.inputs import BY_COLUMN, NOT_DENSE
 from app.gnn.missing import STEPS as FILLING
 from app.gnn.model import Model, case_reads_edges, edge_reader
@@ -302,14 +301,14 @@ def explained_lines(case: Case, training: Training) -> Iterator[str]:
         return
     count = asked if isinstance(asked, int) else len(asked)
     model = Model(training.case, 1, training.inputs.classes)
-    refuse_unexplained(model)
     if graphs := training.inputs.graphs:
         k, e = nodes / graphs, entries / 2 / graphs
     else:
-        hops, degree = hops_of(model), entries / max(nodes, 1)
+        reach, degree = reach_of(model), entries / max(nodes, 1)
         trees = 1 + (training.case.level in ("edge", "link"))
-        k = min(trees * sum(degree**hop for hop in range(hops + 1)), nodes)
-        e = min(k * degree / 2, entries / 2)
+        k = min(trees * sum(degree**hop for hop in range(reach.hops + 1)), nodes)
+        e = entries / 2 if reach.below else min(k * degree / 2, entries / 2)
+        k = nodes if reach.all else k
     fewest, longest = passes_of(2 + (training.inputs.edges > 0))
     several = f", by each of {training.case.members} networks" if training.case.members > 1 else ""
     passes = f"{fewest} to {longest} passes over what it depends on{several}"

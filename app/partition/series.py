@@ -8,30 +8,53 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.graphs.formats.source import Limits
 from app.graphs.orders import places_of
-from app.graphs.series import SeriesTable, open_series
+from app.graphs.series import (
+    ARRAY,
+    COVARIATES,
+    SeriesTable,
+    known_floats,
+    known_numbers,
+    open_series,
+    read_shared,
+)
 from app.partition.ids import ids_on_first
 from app.partition.load import Loaded
 from app.partition.nodes import own_old_rows
 from app.partition.scatter import rounds, send_rows
 
 READING = "reading the series"
+BESIDE = "reading the covariates"
 
 
-def load_series(group: Group, loaded: Loaded, path: str, limits: Limits) -> np.ndarray:
+def load_series(
+    group: Group, loaded: Loaded, path: str, limits: Limits, covariates: bool = False
+) -> np.ndarray:
     """[n_own, T, C] float32, the series of own nodes, NaN where they are not known, zero on padding.
 
+    covariates   they are such, and all must be known
     Rank 0 reads some steps of time of all nodes at a time and deals them.
     Ranks   all call. Raises GraphError
     """
+    array, check = (COVARIATES, known_numbers) if covariates else (ARRAY, known_floats)
     table, ids = None, ids_on_first(group, loaded.graph, loaded.rows, loaded.order_all)
     with raise_together(group, READING):
         if group.rank == 0:
-            table = open_series(path, limits, ids, loaded.graph.name)
+            table = open_series(path, limits, ids, loaded.graph.name, array, check)
     channels = int(group.broadcast(np.array([table.channels if table else 0], dtype=np.int64))[0])
     numbers = _numbers(group, loaded, table)
     pieces = [_dealt(group, loaded, numbers, piece, channels) for piece in _rounds(group, table)]
     n_own = _padded(loaded, group.rank)
     return np.concatenate(pieces, axis=1) if pieces else np.zeros((n_own, 0, channels), dtype=np.float32)
+
+
+def load_shared(group: Group, path: str, limits: Limits) -> np.ndarray:
+    """[T, k] float32 of all nodes alike, on every rank. Ranks: all call. Raises GraphError"""
+    found = np.zeros((0, 0), dtype=np.float32)
+    with raise_together(group, BESIDE):
+        if group.rank == 0:
+            found = np.ascontiguousarray(read_shared(path, limits), dtype=np.float32)
+    shape = group.broadcast(np.array(found.shape, dtype=np.int64)).tolist()
+    return group.broadcast(found if group.rank == 0 else np.zeros(shape, dtype=np.float32))
 
 
 def own_series(loaded: Loaded, series: np.ndarray, rank: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from app.case.forecast import ForecastCase
 from app.comm.guard import check_same, digest, digest_text, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.archive import arrays_of, replaced
+from app.gnn.forecast.covariates import Covariates
 from app.gnn.forecast.forecaster import Forecaster
 from app.gnn.forecast.intervals import conformal
 from app.gnn.forecast.saved import SavedForecaster, load_forecaster
@@ -22,7 +23,7 @@ from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
-from app.tasks.forecast_inputs import check_weights, holes_of, read_series, whole_where_small
+from app.tasks.forecast_inputs import check_weights, counts_of, holes_of, read_series, whole_where_small
 from app.tasks.forecast_told import Forecasted, recorder, result, say_scores, write
 from app.tasks.levels.members import Learner, train_members
 from app.text import printable
@@ -32,9 +33,9 @@ SHOWN_NODES, SHOWN_STEPS = 4, 6  # of a plot: nodes, and windows of steps before
 
 def run_forecast(context: Context) -> dict[str, Any]:
     """Learn and forecast, write the results, and return the task's part of result.json. Ranks: all call."""
-    loaded, S_own = read_series(context)
+    loaded, S_own, covariates = read_series(context)
     held = resident_bytes()
-    done = learn_forecasts(context, loaded, S_own)
+    done = learn_forecasts(context, loaded, S_own, covariates=covariates)
     context.say_memory(held)
     with done.context.each_by_itself("writing the results"):
         saved = whole_saved(done)
@@ -45,19 +46,21 @@ def run_forecast(context: Context) -> dict[str, Any]:
 
 
 def learn_forecasts(
-    context: Context, loaded: Loaded, S_own: np.ndarray, model: SavedForecaster | None = None
-) -> Forecasted:
+    context: Context, loaded: Loaded, S_own: np.ndarray, model: SavedForecaster | None = None,
+    covariates: Covariates | None = None,
+) -> Forecasted:  # fmt: skip
     """Train for gnn.epochs on the series of a graph, from gnn.weights where given; a graph too small to be
     split each rank has whole. Ranks: all call.
 
     S_own   [n_own, T, C] float32, NaN where not known     model   the weights, where they are in memory
+    covariates   what is known beforehand; None: nothing is
     """
     case, group, name = context.case, context.group, loaded.graph.name
     sides = 1 if loaded.graph.arcs is None else 2
     with raise_together(group, "checking the series"):
         saved = (model or load_forecaster(case.gnn.weights)) if case.gnn.weights else None
         if saved is not None:
-            saved.check_fits(printable(case.gnn.weights), S_own.shape[2], sides)
+            saved.check_fits(printable(case.gnn.weights), S_own.shape[2], sides, counts_of(covariates))
             if saved.forecast.quantiles and case.forecast.loss != ForecastCase().loss:
                 right = "which have a loss of their own; leave it out"
                 raise CaseError(f"forecast.loss: is not read beside the quantiles of the weights, {right}")
@@ -65,13 +68,16 @@ def learn_forecasts(
             case = context.case
         parts = Parts.of(case.forecast, S_own.shape[1])
         parts.check(name, S_own.shape[1], bool(case.gnn.epochs))
+        if covariates is not None:
+            covariates.check(S_own.shape[1], case.forecast.horizon)
         check_weights(case.gnn.edge_weights, loaded)
     holes = holes_of(group, S_own)
     masks = saved.masks if saved else holes > 0
     _say_series(context, loaded, S_own.shape, parts, holes, masks)
-    context, loaded, S_own = whole_where_small(context, loaded, S_own, masks)
+    _say_covariates(context, covariates)
+    context, loaded, S_own, covariates = whole_where_small(context, loaded, S_own, masks, covariates)
     with context.each_by_itself("setting up the network"):
-        forecaster, nodes = _set_up(context, loaded, S_own, saved, masks)
+        forecaster, nodes = _set_up(context, loaded, S_own, saved, masks, covariates)
     fits = train_members(context, _learner(context, forecaster, saved))
     with context.each_by_itself("evaluating the network"):
         done = _told(context, loaded, forecaster, nodes, fits, S_own)
@@ -124,9 +130,17 @@ def _say_series(
         context.warn("no window to test: nothing tells how good forecasts are")
 
 
+def _say_covariates(context: Context, covariates: Covariates | None) -> None:
+    """What is known beforehand."""
+    if covariates is not None:
+        words = [f"{a} of {of}" for a, of in zip(covariates.counts, ("each node", "all nodes alike")) if a]
+        context.log.info("known beforehand, at each step of time: %s", ", ".join(words))
+
+
 def _set_up(
-    context: Context, loaded: Loaded, S_own: np.ndarray, saved: SavedForecaster | None, masks: bool
-) -> tuple[Forecaster, str]:
+    context: Context, loaded: Loaded, S_own: np.ndarray, saved: SavedForecaster | None, masks: bool,
+    covariates: Covariates | None,
+) -> tuple[Forecaster, str]:  # fmt: skip
     """A forecaster with drawn weights, or saved ones, and the digest of the ids of its nodes. Ranks: all
     call."""
     case, group = context.case, context.group
@@ -144,6 +158,8 @@ def _set_up(
             masks,
             case.seed,
             saved.base if saved else None,
+            covariates=covariates,
+            covariate_scale=saved.covariate_scale if saved else None,
         )
         if saved is not None:
             forecaster.params.set(saved.arrays)

@@ -73,6 +73,7 @@ class Forecasted:
             of.case, of.gnn, of.windows.channels, of.windows.masks, of.hops.sides,
             self.nodes if by_node else "",
             of.scale, base, self.fit.weights, tuple(each.weights for each in self.others),
+            of.windows.covariates, of.covariate_scale,
         )  # fmt: skip
 
 

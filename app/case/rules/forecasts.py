@@ -19,6 +19,7 @@ READ_BY_FORECASTS = {
     ),
     "output": ("solutions", "plots", "coverage", "log_seconds", "certificates"),
 }  # fmt: skip
+OF_SERIES = ("series", "covariates", "shared_covariates", "series_steps", "series_noise")  # of [graph]
 OF_NODE_FILES = (
     "features", "labels", "splits", "node_data_by", "random_features", "random_classes", "signal",
 )  # fmt: skip
@@ -27,7 +28,7 @@ OF_NODE_FILES = (
 def forecasts(case: Case) -> Iterator[Mistake]:
     """What forecasts of series leave of other tables, and their keys where there are none."""
     gnn, forecast, task, kind = case.gnn, case.forecast, case.run.task, case.study.kind
-    for keys in unread_of_graphs(case, ("series", "series_steps", "series_noise"), read=is_forecast(case)):
+    for keys in unread_of_graphs(case, OF_SERIES, read=is_forecast(case)):
         right = 'gnn.level = "forecast" of run.task = "classify" and "study", of [graph]'
         yield keys, f"is read by {right}; leave it out"
     if not is_forecast(case):

@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 
 from app.comm.guard import raise_together
-from app.errors import CaseError
 from app.gnn.categories import Categories
 from app.gnn.classifier import Classifier
 from app.gnn.explain.attribution import PATHS, WAYS, Attribution, Shape, attribute
 from app.gnn.explain.field import Field, Fields
-from app.gnn.explain.network import FieldNetwork, Trained, entry_bytes, hops_of
+from app.gnn.explain.network import FieldNetwork, Trained, entry_bytes, reach_of
 from app.gnn.explain.which import known_scores
-from app.gnn.model import Model
 from app.gnn.positions import names_of
 from app.graphs.nodes.data import NodeData
 
@@ -199,13 +197,6 @@ class Columns:
         return cls(data.columns or None, edges or None)
 
 
-def refuse_unexplained(model: Model) -> None:
-    """Refuse layers whose messages are not explained. Raises CaseError."""
-    for block in model.blocks:
-        if not getattr(block.convolution, "explained", True):
-            raise CaseError(f"{KEY}: messages of {block.spec.kind} are not explained; leave it out")
-
-
 def explain(
     classifier: Classifier,
     masked: Any,
@@ -219,7 +210,7 @@ def explain(
 ) -> Explanations:
     """Explain the scores of some rows, of a set of graphs their own rows, or of edges or pairs.
 
-    masked   a host device with MaskedAttention and MaskedEdgeSums
+    masked   a host device with MaskedAttention, MaskedAggregation and MaskedEdgeSums
     members  the weights of each network; the classifier's are those of the first one after it
     rows     [k] int64, or [k, 2] the ends of edges or pairs, u < v
     called   names of rows     columns   of columns     most   bytes of a receptive field
@@ -230,7 +221,7 @@ def explain(
     group, trained = classifier.group, [Trained(classifier, masked, weights) for weights in members]
     width, model = classifier.engine.plan.columns, classifier.model
     of_entry, rows = entry_bytes(model, width), _ends(rows)
-    fields = Fields(classifier, hops_of(model), most, width, of_entry, len(members))
+    fields = Fields(classifier, reach_of(model), most, width, of_entry, len(members))
     known = known_scores(classifier, members, rows)
     named = _Named(classifier, called, columns, turned)
     each: list[Explanation] = []

@@ -5,12 +5,14 @@ A network with L products with A in a row hears, of the node v,
     R_0 = {v}     R_d = R_{d-1} and what its nodes hear     inner nodes R_{L-1}, whose entries of A are read
 
 and the features of R_L. Rows of other nodes are multiplied by nothing that reaches the score of v, so that a
-network on the field alone, with the normalisation factors of the whole graph, gives v's score exactly but
-for rounding. What is explained of an edge, or of a pair of nodes, depends on the rows of both ends: R_0 has
-the two. Fields are small where graphs are sparse and networks shallow, and a path from an empty graph to
-the given one takes tens of passes: so each node is explained on its own field, and many of them side by side,
-each by one rank. Passes over the whole graph would explain many nodes at once only where their fields do not
-meet.
+network on the field alone, with the normalisation factors of the whole graph, gives v's score exactly but for
+rounding. Where a layer hears all nodes (layers/all_nodes.py), all rows below the last such layer reach the
+score: the field has all nodes, and all entries of A where there are products below that layer, else those of
+the products above it and beside it. What is explained of an edge, or of a pair of nodes, depends on the rows
+of both ends: R_0 has the two. Fields are small where graphs are sparse and networks shallow, and a path from
+an empty graph to the given one takes tens of passes: so each node is explained on its own field, and many of
+them side by side, each by one rank. Passes over the whole graph would explain many nodes at once only where
+their fields do not meet.
 """
 
 from dataclasses import dataclass
@@ -71,10 +73,24 @@ class Field:
         return "-".join(map(str, self.rows.tolist()))
 
 
+@dataclass(frozen=True)
+class Reach:
+    """What of a graph a score depends on.
+
+    hops     products with A between the score and the features, or the last layer that hears all nodes
+    all      there is such a layer: it reads the rows of all nodes
+    below    there are products with A below it: all entries reach the score
+    """
+
+    hops: int
+    all: bool = False
+    below: bool = False
+
+
 class Fields:
     """Makes the receptive fields of a classifier's scores.
 
-    hops    products with A between the features and a score
+    reach   of scores (network.py: reach_of)
     most    bytes that a field may take, with what working on it takes
     Ranks   all construct
     """
@@ -82,7 +98,7 @@ class Fields:
     def __init__(
         self,
         classifier: Classifier,
-        hops: int,
+        reach: Reach,
         most: int,
         columns: int,
         of_entry: int = PLAIN_ENTRY,
@@ -94,7 +110,7 @@ class Fields:
         self._read = classifier.edge_columns if case_reads_edges(classifier.case) else None
         self._of_entry = of_entry + (NUMBER * self._read.width if self._read else 0)
         self.classifier, self.group, self.block = classifier, classifier.group, classifier.block
-        self.hops, self.most, self.columns = hops, most, columns
+        self.reach, self.most, self.columns = reach, most, columns
         engine = classifier.engine
         sides = (engine.neighbours_of, engine.adjoint)
         self._degrees = np.stack([side.degrees() for side in sides], axis=1)
@@ -134,7 +150,7 @@ class Fields:
     def _heard(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray] | int:
         """Inner nodes and all nodes, ascending; the bytes where there are too many. Ranks: all call."""
         inner, nodes = np.empty(0, np.int64), np.unique(rows)
-        for _ in range(self.hops):
+        for _ in range(self.reach.hops):
             inner, own = nodes, own_of(self.block, nodes)
             counts, _, _ = self.block.adjacency.extended_rows(own)
             entries = int(self.group.sum_integers(np.array([counts.sum()]))[0])
@@ -142,7 +158,17 @@ class Fields:
                 return cost
             _, heard = self.block.adjacency.global_rows(own)
             nodes = np.unique(np.concatenate([nodes, shared(self.group, np.unique(heard).astype(np.int64))]))
-        return inner, nodes
+        return self._everywhere(inner) if self.reach.all else (inner, nodes)
+
+    def _everywhere(self, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray] | int:
+        """Inner nodes and all nodes, where a layer hears all; the bytes where there are too many. Ranks: all
+        call."""
+        nodes = np.arange(self.block.n)
+        inner = nodes if self.reach.below else inner
+        counts, _, _ = self.block.adjacency.extended_rows(own_of(self.block, inner))
+        entries = int(self.group.sum_integers(np.array([counts.sum()]))[0])
+        cost = self.cost(len(nodes), entries, 0)
+        return cost if cost > self.most else (inner, nodes)
 
     def _entries(
         self, inner: np.ndarray, nodes: np.ndarray

@@ -1,5 +1,5 @@
-"""Messages that are multiplied by a mask, and the gradients by it: what explanations ask of attention, and of
-layers that read features of edges.
+"""Messages that are multiplied by a mask, and the gradients by it: what explanations ask of attention, of
+aggregators, and of layers that read features of edges.
 
 The entries (i, j) of a small matrix, i hears j, have a number m_ij each, one for all layers and heads. Layers
 of sums multiply by m A in place of A, so that they need nothing new (network.py). Attention weighs messages
@@ -12,7 +12,15 @@ unmasked:
     GATv2   g_ij = alpha_ij (m_ij D_i S_j - c_i), the gradient by e_ij; all else as in layers/gatv2.py
     both    dm_ij = sum over heads of alpha_ij D_i S_j
 
-so that what happens before and after the entries are gone through stays what it is. Where entries have rows
+so that what happens before and after the entries are gone through stays what it is. Aggregators of a node
+(layers/pna.py) are of the messages x_ij = m_ij S_j to it, of which there are as many: without edges all
+messages are zero, and a message that is taken out is heard as zero. By columns, of the parts G, X, N and Y
+of dV:
+
+    PNA     d_ij = G_i / c_i + Y_i (x_ij - mean_i) / (c_i dev_i) + X_i [j is the first max of i]
+                   + N_i [j is the first min of i]     dS_j = sum_i m_ij d_ij     dm_ij = S_j d_ij
+
+Where entries have rows
 E_ij (layers/gine.py, edge_gat.py, edge_gatv2.py), scores read these, which the mask leaves alone, and
 
     GINE    Y_v = (1 + eps) S_v + sum_u m_uv relu(S_u + Q_uv)     dm_uv = relu(S_u + Q_uv) dY_v
@@ -30,6 +38,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from app.numerics.aggregation import BACK, PARTS
 from app.numerics.attention import SLOPE, head_dots
 from app.numerics.elementary import exp
 
@@ -42,6 +51,7 @@ class MaskedEntries:
     mask            [e] float32, which may change from call to call; None: all ones
     found           [e] float64, to which the gradients by the mask are added; None: nobody asks
     add             [n, e] sparse, which adds up the entries of each row, in their order
+    counts          [n] int64, entries of each row
     """
 
     rows: np.ndarray
@@ -54,6 +64,7 @@ class MaskedEntries:
         starts = np.searchsorted(self.rows, np.arange(self.n + 1))
         ones, places = np.ones(len(self.rows), dtype=np.float32), np.arange(len(self.rows))
         self.add = sp.csr_array((ones, places, starts), shape=(self.n, len(self.rows)))
+        self.counts = np.diff(starts)
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """[n, ...] float32, the sums of values [e, ...] of the entries of each row."""
@@ -225,6 +236,44 @@ class MaskedAttention:
         s, w, _, g, D = _dynamic(pattern, of_rows, of_columns, a, S.shape[1], Q)
         back = _sloped(s, g[:, :, None] * a.reshape(g.shape[1], -1))
         dS += pattern.sums(pattern.masked(w[:, :, None] * D) + back).reshape(dS.shape)
+
+
+class MaskedAggregation:
+    """The operations of numerics/aggregation.py on `MaskedEntries`, likewise."""
+
+    def aggregate_add(self, pattern: MaskedEntries, E_ext: np.ndarray, V: np.ndarray, T: np.ndarray) -> None:
+        """See Aggregation.aggregate_add: of masked messages, all entries of a row at once."""
+        k, some = V.shape[1] // PARTS, np.maximum(pattern.counts, 1).astype(np.float32)[:, None]
+        rows = E_ext[pattern.columns]
+        x = pattern.masked(rows[:, :k])
+        V[:, :k] = mean = pattern.sums(x) / some
+        for part, sign in enumerate((1, -1), start=1):
+            top = pattern.largest(sign * x, np.full_like(mean, -np.inf))
+            V[:, part * k : (part + 1) * k] = sign * top
+            T[:, (part - 1) * k : part * k] = _first(pattern, sign * x == top[pattern.rows], rows[:, k])
+        V[:, 3 * k :] = pattern.sums((x - mean[pattern.rows]) ** 2)
+        T[:, 2 * k] = pattern.counts
+
+    def aggregate_back(
+        self, pattern: MaskedEntries, F_ext: np.ndarray, S: np.ndarray, names: np.ndarray, dS: np.ndarray
+    ) -> None:
+        """See Aggregation.aggregate_back: of masked messages; adds the gradients by the mask."""
+        F = F_ext[pattern.columns]
+        mean, dev, center, high, low, top, bottom = np.split(F, BACK, axis=1)
+        heard, own = S[pattern.rows], names[pattern.rows][:, None]
+        part = mean + dev * (pattern.masked(heard) - center)
+        part += np.where(top == own, high, np.float32(0))
+        part += np.where(bottom == own, low, np.float32(0))
+        pattern.learn(part, heard)
+        dS += pattern.sums(pattern.masked(part))
+
+
+def _first(pattern: MaskedEntries, found: np.ndarray, names: np.ndarray) -> np.ndarray:
+    """[n, k] float32, of each row the name of the first of its entries that are found [e, k]; 0 of none."""
+    place = np.where(found, np.arange(len(found))[:, None], len(found))
+    least = np.full((pattern.n, found.shape[1]), len(found))
+    np.minimum.at(least, pattern.rows, place)
+    return np.append(names, np.float32(0))[least]
 
 
 class MaskedEdgeSums:

@@ -7,9 +7,10 @@ what it knows of how many neighbours it has. A product with A is Y = (m * A) X, 
     dm_ij = sum over products of A_ij <dY_i, X_j>
 
 is made of the rows X that a product reads forward and dY that its transpose reads backward, which come in the
-opposite order: a stack has them. Attention, and layers that read features of edges, have their own mask
-(masked.py). What is explained is read from the scores of a node, or from the rows of both ends of an edge or
-of a pair (ends.py), and gradients go back to these rows.
+opposite order: a stack has them. Attention, aggregators, and layers that read features of edges, have their
+own mask (masked.py). Attention to all nodes goes by no edges, and has none: it is part of the network that is
+explained, on fields of all nodes (field.py). What is explained is read from the scores of a node, or from the
+rows of both ends of an edge or of a pair (ends.py), and gradients go back to these rows.
 """
 
 from typing import Any
@@ -23,16 +24,19 @@ from app.gnn.classifier import Classifier
 from app.gnn.edges import EdgeInputs, mean_rows
 from app.gnn.engine import Engine
 from app.gnn.explain.ends import reader_of
-from app.gnn.explain.field import PLAIN_ENTRY, Field
+from app.gnn.explain.field import PLAIN_ENTRY, Field, Reach
 from app.gnn.explain.masked import FieldEdges, MaskedEntries
 from app.gnn.goals import Goal
 from app.gnn.layers.gat import GAT
+from app.gnn.layers.pna import PNA
 from app.gnn.layers.table import LAYERS
 from app.gnn.model import Draws, Model
 from app.gnn.neighbours import both_ways, scale_of
 from app.gnn.parameters import Parameters
 from app.gnn.programs import Rows
 from app.graphs.members import Members, readout_rows
+from app.numerics.aggregation import row_names
+from app.numerics.elementary import log
 from app.partition.rows import RowPartition, partition_rows
 from app.sparse.rowblock import RowBlock
 
@@ -42,8 +46,9 @@ PIECE = 1 << 15  # entries whose products are made at a time
 class _Rows:
     """What an engine asks of a row block: the rows of a field, padded."""
 
-    def __init__(self, rows: RowPartition) -> None:
+    def __init__(self, rows: RowPartition, nodes: int) -> None:
         self.n_own, self.lo, self.block_starts = int(rows.offsets[-1]), 0, rows.starts
+        self.n = self.n_real = nodes
 
 
 class Side:
@@ -76,11 +81,15 @@ class Side:
         """Y += (m * A) X."""
         self.device.spmm_add(self._matrix, X, Y)
 
-    def visit(self, X: np.ndarray, own: bool, work: Any) -> None:
+    def visit(self, X: np.ndarray, own: bool, work: Any, kind: str = "") -> None:
         """Go through the entries (Neighbours.visit), those of nodes by themselves first where asked for."""
         if own:
             work(self.own, X)
         work(self.entries, X)
+
+    def names(self) -> np.ndarray:
+        """[n_own] float32, what rows are called (Neighbours.names)."""
+        return row_names(0, self.block.n_own)
 
     def columns(self, X: np.ndarray, widths: tuple[int, ...], work: Any) -> None:
         """Some columns of X after the others (Neighbours.columns)."""
@@ -90,8 +99,11 @@ class Side:
 
     def scale(self, kind: str) -> np.ndarray:
         """[n_own] factors of rows by the degrees of the whole graph (Neighbours.scale), 0 on padding."""
-        factors = np.zeros(self.block.n_own, dtype=np.float32)
-        factors[: len(self._degrees)] = scale_of(kind, self._degrees)
+        n, factors = len(self._degrees), np.zeros(self.block.n_own, dtype=np.float32)
+        if kind == "log_degree":  # of neighbours, whatever their weights; fields have those of inner nodes
+            factors[:n] = log(np, (1 + self.entries.counts[:n]).astype(np.float32))
+        else:
+            factors[:n] = scale_of(kind, self._degrees)
         return factors
 
 
@@ -158,7 +170,7 @@ class FieldNetwork:
         device = trained.masked
         group, n = only_this_rank(device), len(field.nodes)
         rows = partition_rows(n, 1)
-        block = _Rows(rows)
+        block = _Rows(rows, n)
         turned = np.lexsort(field.ends)  # by columns, then by rows
         forward = np.arange(len(field.weights))
         self._sides = (
@@ -331,7 +343,7 @@ def score_of(goal: Goal, z: np.ndarray, column: int) -> tuple[float, np.ndarray]
 class Trained:
     """What fields' networks share: the case without dropout, the weights on the host.
 
-    masked   a host device with MaskedAttention and MaskedEdgeSums
+    masked   a host device with MaskedAttention, MaskedAggregation and MaskedEdgeSums
     """
 
     def __init__(
@@ -352,18 +364,24 @@ class Trained:
 
 def entry_bytes(model: Model, columns: int) -> int:
     """About the bytes that an entry of a field takes: of attention rows of heads, too, several of them at a
-    time; so where messages read features of edges. columns   of all that a pass holds of a node"""
+    time; so of aggregators, and where messages read features of edges. columns   of all that a pass holds of
+    a node"""
     attends = any(
-        isinstance(block.convolution, GAT) or getattr(block.convolution, "reads_edges", False)
+        isinstance(block.convolution, (GAT, PNA)) or getattr(block.convolution, "reads_edges", False)
         for block in model.blocks
     )
     return 300 + 2 * columns if attends else PLAIN_ENTRY
 
 
-def hops_of(model: Model) -> int:
-    """How many products with A there are between the features and a score."""
-    hops = 0
-    for block in model.blocks:
-        if block.spec.kind in LAYERS:  # not a readout
-            hops += getattr(block.convolution, "hops", int(block.spec.kind != "dense"))
-    return hops
+def reach_of(model: Model) -> Reach:
+    """That of a model's layers, from the last one down."""
+    hops, all_nodes = 0, False
+    for block in reversed(model.blocks):
+        if block.spec.kind not in LAYERS:  # a readout
+            continue
+        own = getattr(block.convolution, "hops", int(block.spec.kind != "dense"))
+        if all_nodes and own:
+            return Reach(hops, True, True)
+        hops += own
+        all_nodes = all_nodes or getattr(block.convolution, "hears_all", False)
+    return Reach(hops, all_nodes)

@@ -8,6 +8,7 @@ import numpy as np
 from app.case.forecast import ForecastCase
 from app.case.gnn import GnnCase
 from app.comm.group import Group
+from app.gnn.forecast.covariates import Covariates, scale_of
 from app.gnn.forecast.errors import Errors, ErrorSums, Judged, QuantileSums
 from app.gnn.forecast.hops import Hops
 from app.gnn.forecast.intervals import Scored, bound_of, pair_of, share_within
@@ -25,11 +26,14 @@ Array = Any
 NETWORK, MEDIAN = "network", 0.5
 
 
-def network_of(case: ForecastCase, gnn: GnnCase, f: int, outputs: int, walks: int) -> Recurrent | Temporal:
-    """The network of a case. f: columns of the input of a step; walks: random walks of hidden rows."""
+def network_of(
+    case: ForecastCase, gnn: GnnCase, f: int, outputs: int, walks: int, ahead: int = 0
+) -> Recurrent | Temporal:
+    """The network of a case. f: columns of the input of a step; walks: random walks of hidden rows; ahead:
+    columns of covariates of the steps of the horizon."""
     if case.model == "temporal":
-        return Temporal(f, case.window, gnn.hidden, gnn.depth, outputs, walks)
-    return Recurrent(f, gnn.hidden, outputs, walks)
+        return Temporal(f, case.window, gnn.hidden, gnn.depth, outputs, walks, ahead)
+    return Recurrent(f, gnn.hidden, outputs, walks, ahead)
 
 
 class Forecaster:
@@ -41,25 +45,34 @@ class Forecaster:
     last value
     plain    the regressions, which are plain rules too; None: weights are applied, or nothing is there to
     learn
+    covariate_scale   [1, a + b] what covariates are measured in; None: there are none
     Ranks    all construct
     """
 
     def __init__(
         self, group: Group, gnn: GnnCase, case: ForecastCase, block: RowBlock, S_own: np.ndarray,
         scale: SeriesScale, masks: bool, seed: int, base: np.ndarray | None = None,
-        parts: Parts | None = None,
+        parts: Parts | None = None, covariates: Covariates | None = None,
+        covariate_scale: SeriesScale | None = None,
     ) -> None:  # fmt: skip
         """S_own [n_own, T, C] float32 as read; base: of weights; masks: networks read where values are
-        known; parts: of time, None: those of the case"""
+        known; parts: of time, None: those of the case; covariate_scale: of weights, None: that of the
+        training part"""
         self.group, self.device, self.gnn, self.case, self.seed = group, group.device, gnn, case, seed
         self.block, self.scale, self.n_own = block, scale, block.n_own
         self.hops = Hops(group, block, case.hops, gnn.edge_weights)
-        self.windows = Windows(group, case, S_own, scale, self.hops, block.n_real, masks, parts)
+        parts = parts or Parts.of(case, S_own.shape[1])
+        known = None
+        if covariates is not None:
+            first = parts.steps or S_own.shape[1]
+            known = covariates, covariate_scale or scale_of(group, covariates, first, block.n_real)
+        self.covariate_scale = None if known is None else known[1]
+        self.windows = Windows(group, case, S_own, scale, self.hops, block.n_real, masks, parts, known)
         self.node_mean = SeriesScale.of(group, S_own, self.windows.parts.steps, True, block.n_real).mean
         windows = self.windows
         self.levels, self.members = list(case.quantiles), []
         outputs = output_columns(case, windows.channels)
-        self.network = network_of(case, gnn, windows.f, outputs, self.hops.count)
+        self.network = network_of(case, gnn, windows.f, outputs, self.hops.count, windows.ahead)
         self.params = Parameters(self.device, self.network.shapes())
         self.begin(seed)
         most = min(case.batch, max(len(windows.parts.ends(part)) for part in PARTS))
@@ -95,7 +108,7 @@ class Forecaster:
         quantiles, of the pinball loss. Ranks: all call.
         """
         steps, batch = self.steps, self._begun(ends)
-        Z = self.network.forward(steps, batch.inputs)
+        Z = self.network.forward(steps, batch.inputs, batch.ahead)
         losses, D = self._loss(Z, batch, self.windows.known_in(ends))
         self.network.backward(steps, D)
         steps.reduce()
@@ -106,7 +119,7 @@ class Forecaster:
         total, count = 0.0, self.windows.known_in(ends)
         for piece in self.windows.pieces(ends):
             batch = self._begun(piece)
-            Z = self.network.forward(self.steps, batch.inputs)
+            Z = self.network.forward(self.steps, batch.inputs, batch.ahead)
             total += self._sum(self._loss(Z, batch, 1)[0])
         return total / count if count else float("nan")
 
@@ -193,7 +206,7 @@ class Forecaster:
         for flat in self.members or [None]:
             if flat is not None:
                 self.params.flat[:] = flat
-            Z = self.network.forward(self.steps, batch.inputs)
+            Z = self.network.forward(self.steps, batch.inputs, batch.ahead)
             ahead = np.array(self.device.get(self._by_level(Z) + before[:, None]))
             found.append(np.sort(ahead, axis=1) if len(self.levels) > 1 else ahead)
         if self.members:
@@ -307,10 +320,10 @@ def _mean(each: list[np.ndarray]) -> np.ndarray:
 
 def drawn_forecaster(
     group: Group, gnn: GnnCase, case: ForecastCase, block: RowBlock, S_own: np.ndarray, masks: bool,
-    seed: int, parts: Parts | None = None,
+    seed: int, parts: Parts | None = None, covariates: Covariates | None = None,
 ) -> Forecaster:  # fmt: skip
     """A network with weights drawn for a seed, of series that the training part alone gives the scale; see
     Forecaster. Ranks: all call."""
     first = (parts or Parts.of(case, S_own.shape[1])).steps
     scale = SeriesScale.of(group, S_own, first, case.normalise == "node", block.n_real)
-    return Forecaster(group, gnn, case, block, S_own, scale, masks, seed, None, parts)
+    return Forecaster(group, gnn, case, block, S_own, scale, masks, seed, None, parts, covariates)

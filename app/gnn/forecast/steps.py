@@ -66,6 +66,10 @@ class Steps:
         """[parts] W, parts [rows, k] side by side."""
         return self.device.dense([Operand(each) for each in parts], W, PLAIN, out)
 
+    def below(self, W: Array, V: Array) -> Array:
+        """Weights of operands side by side: the rows of W, then those of V."""
+        return self.device.xp.concatenate([W, V])
+
     def transposed(self, W: Array) -> Array:
         """W^T, row-major."""
         return self.device.xp.ascontiguousarray(W.T)

@@ -7,10 +7,11 @@ Forward   of U [rows, L (f + 1)], the inputs of all steps of time side by side:
             for l = 1 .. depth, S(H) = [H, P H, ..., P^K H]:
             Y_l = relu(S(H_{l-1}) W_l + b_l)       H_l = H_{l-1} + Y_l
           Z = H_depth W_o + b_o
+          Where covariates are known of the steps of the horizon, F [rows, m]: X = U W_u + F W_f
 Backward  D = dZ:  dW_o = H^T D   db_o = sums of D   dH = D W_o^T; for l = depth .. 1:
             E = dH * [Y_l > 0]      dW_l = S(H_{l-1})^T E     db_l = sums of E
             dH += S^T (E W_l^T), as in recurrent.py
-          dX = the gradient of the gate (numerics/gates.py)    dW_u = U^T dX
+          dX = the gradient of the gate (numerics/gates.py)    dW_u = U^T dX    dW_f = F^T dX
 Departs   A window is short: one convolution spans all of it (STGCN has kernels of 3 steps in two layers).
           Weights of a convolution over the whole window read no step of time after it, so nothing of the
           future enters.
@@ -26,11 +27,14 @@ Array = Any
 
 
 class Temporal:
-    """See above. f: columns of the input of a step without that of ones; walks: as of Recurrent."""
+    """See above. f: columns of the input of a step without that of ones; walks, ahead: as of
+    Recurrent."""
 
-    def __init__(self, f: int, window: int, hidden: int, depth: int, outputs: int, walks: int) -> None:
+    def __init__(
+        self, f: int, window: int, hidden: int, depth: int, outputs: int, walks: int, ahead: int = 0
+    ) -> None:
         self.f, self.window, self.hidden, self.depth = f, window, hidden, depth
-        self.outputs, self.walks = outputs, walks
+        self.outputs, self.walks, self.ahead = outputs, walks, ahead
         self.saved: tuple[Any, ...] = ()
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -39,23 +43,29 @@ class Temporal:
         layers: dict[str, tuple[int, ...]] = {}
         for layer in range(1, self.depth + 1):
             layers |= {f"layer{layer}.W": ((1 + self.walks) * h, h), f"layer{layer}.bias": (1, h)}
-        first = {"input.W": (self.window * (self.f + 1), 2 * h)}
+        first: dict[str, tuple[int, ...]] = {"input.W": (self.window * (self.f + 1), 2 * h)}
+        if self.ahead:
+            first["ahead.W"] = self.ahead, 2 * h
         return first | layers | {"head.W": (h, self.outputs), "head.bias": (1, self.outputs)}
 
     def floats(self, window: int) -> int:
-        """Numbers that a row holds at once at most, beside the input."""
+        """Numbers that a row holds at once at most, beside the input, with F."""
         h = self.hidden
         return (
-            window * (self.f + 1)
+            self.ahead
+            + window * (self.f + 1)
             + (3 + self.depth * (2 + self.walks) + 2 + self.walks) * h
             + 3 * self.outputs
         )
 
-    def forward(self, steps: Steps, U: Array) -> Array:
+    def forward(self, steps: Steps, U: Array, F: Array | None = None) -> Array:
         """Z [rows, outputs]; see Recurrent.forward. Ranks: all call."""
         params, h = steps.params, self.hidden
         inputs = steps.device.xp.concatenate([U[t] for t in range(U.shape[0])], axis=1)
-        X, H = steps.dense([inputs], params["input.W"], steps.room("X", 2 * h)), steps.room("H 0", h)
+        read, W = [inputs], params["input.W"]
+        if F is not None:
+            read, W = [inputs, F], steps.below(W, params["ahead.W"])
+        X, H = steps.dense(read, W, steps.room("X", 2 * h)), steps.room("H 0", h)
         steps.device.glu(X, H)
         layers = []
         for layer in range(1, self.depth + 1):
@@ -65,7 +75,7 @@ class Temporal:
             steps.device.activate(Y, None, params[f"layer{layer}.bias"].reshape(-1), None, True)
             layers.append((heard, Y))
             H = steps.device.xp.add(H, Y, out=steps.room(f"H {layer}", h))
-        self.saved = inputs, X, H, layers
+        self.saved = inputs, F, X, H, layers
         Z = steps.dense([H], params["head.W"])
         steps.device.activate(Z, None, params["head.bias"].reshape(-1))
         return Z
@@ -73,7 +83,7 @@ class Temporal:
     def backward(self, steps: Steps, D: Array) -> None:
         """Gradients of all weights; see Recurrent.backward. Ranks: all call."""
         params, h = steps.params, self.hidden
-        inputs, X, last, layers = self.saved
+        inputs, F, X, last, layers = self.saved
         steps.gram("head.W", [last], D)
         steps.column_sums("head.bias", D)
         dH = steps.dense([D], steps.transposed(params["head.W"]), steps.room("dH", h))
@@ -91,3 +101,5 @@ class Temporal:
             steps.walk_back(by[1:], dH)
         steps.device.glu_back(X, dH)
         steps.gram("input.W", [inputs], X)
+        if F is not None:
+            steps.gram("ahead.W", [F], X)

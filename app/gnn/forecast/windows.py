@@ -8,6 +8,7 @@ import numpy as np
 
 from app.case.forecast import ForecastCase
 from app.comm.group import Group
+from app.gnn.forecast.covariates import NO_COLUMNS, Covariates, ahead_columns, small_parts, step_columns
 from app.gnn.forecast.hops import Hops
 from app.gnn.forecast.series import FARTHEST, Parts, SeriesScale, filled
 
@@ -23,6 +24,7 @@ class Batch:
     last      [rows, H * C] the last value, for each step of the horizon
     target    [rows, H * C] what is forecast, 0 where it is not known; None: nobody knows
     known     [rows, H * C] float32, 1 where the target is known, else 0; None as the target
+    ahead     [rows, m] what networks read of the steps of the horizon: covariates; None: there are none
     """
 
     ends: np.ndarray
@@ -31,24 +33,29 @@ class Batch:
     last: Array
     target: Array | None
     known: Array | None
+    ahead: Array | None = None
 
 
 class Windows:
     """The series of a graph on this rank, and the batches made of them.
 
     Columns of the input of a step: the C channels; their random walks of 1 .. K steps in either direction;
-    with `masks` 1 where a value is known, for each channel; of the period, and of each of the calendar, sine
-    and cosine; a column of ones. Columns of regressions, differences from the last value: ones; steps before
-    the last one, by channel; with a period the values one or more periods before each step of the horizon;
-    sine and cosine, as above; from `own_columns` on the first random walks of all steps of the window.
+    with `masks` 1 where a value is known, for each channel; covariates of the step, those of the node, their
+    walks, those of all nodes; of the period, and of each of the calendar, sine and cosine; a column of ones.
+    Covariates of the steps of the horizon are read likewise (Batch.ahead). Columns of regressions,
+    differences from the last value: ones; steps before the last one, by channel; with a period the values
+    one or more periods before each step of the horizon; sine and cosine, as above; covariates of the steps
+    of the window and of the horizon, as they are; from `own_columns` on the first random walks of all steps
+    of the window, and those of covariates.
     """
 
     def __init__(
         self, group: Group, case: ForecastCase, S_own: np.ndarray, scale: SeriesScale, hops: Hops,
         n_real: int, masks: bool, parts: Parts | None = None,
+        covariates: tuple[Covariates, SeriesScale] | None = None,
     ) -> None:  # fmt: skip
         """S_own   [n_own, T, C] float32 as read, NaN where it is not known     masks   networks read where
-        parts   of time; None: those of the case"""
+        parts   of time; None: those of the case     covariates   with what they are measured in"""
         self.group, self.device, self.case, self.scale = group, group.device, case, scale
         self.steps, self.channels, self.n_real, self.masks = S_own.shape[1], S_own.shape[2], n_real, masks
         self.parts = parts or Parts.of(case, self.steps)
@@ -67,19 +74,39 @@ class Windows:
         n_own, flat = S_own.shape[0], (S_own.shape[0], self.steps * self.channels)
         walks = hops.forward(self._x.reshape(flat))
         self._walks = [each.reshape(n_own, self.steps, self.channels) for each in walks]
-        self._first_walks = [
-            self._walks[side * hops.powers] for side in range(hops.sides * (hops.powers > 0))
-        ]
+        firsts = range(0, hops.sides * hops.powers, max(hops.powers, 1))
+        self._first_walks = [self._walks[first] for first in firsts]
+        self.covariates, self._of_nodes, self._first_of_nodes = NO_COLUMNS, [], []
+        self._shared = np.zeros((self.steps + case.horizon, 0), dtype=np.float32)
+        if covariates is not None:
+            self._read_covariates(*covariates, hops, firsts)
+
+    def _read_covariates(self, given: Covariates, scale: SeriesScale, hops: Hops, firsts: range) -> None:
+        """Bring them to the device, with their random walks. Ranks: all call."""
+        self.covariates, (own, self._shared) = given.counts, small_parts(given, scale)
+        if not given.counts[0]:
+            return
+        own[self.n_real :] = 0
+        flat = (own.shape[0], own.shape[1] * own.shape[2])
+        put = self.device.put(np.ascontiguousarray(own))
+        walks = [each.reshape(own.shape) for each in hops.forward(put.reshape(flat))]
+        self._of_nodes = [put, *walks]
+        self._first_of_nodes = [walks[first] for first in firsts]
 
     @property
     def f(self) -> int:
         """Columns of the input of a step, without that of ones."""
-        return input_columns(self.case, self.channels, len(self._walks), self.masks)
+        return input_columns(self.case, self.channels, len(self._walks), self.masks, self.covariates)
+
+    @property
+    def ahead(self) -> int:
+        """Columns of the steps of the horizon that networks read."""
+        return ahead_columns(self.case.horizon, len(self._walks), self.covariates)
 
     @property
     def own_columns(self) -> int:
         """Columns of a regression on a node's own series."""
-        return own_columns(self.case, self.channels)
+        return own_columns(self.case, self.channels, self.covariates)
 
     @property
     def outputs(self) -> int:
@@ -103,11 +130,13 @@ class Windows:
         linear = self._rows(self._linear(ends, last))
         horizon = range(1, self.case.horizon + 1)
         repeated = self._rows([last] * self.case.horizon)
+        known_ahead = [each for h in horizon for each in self._covariates_at(ends + h)]
+        ahead = self._rows(known_ahead) if known_ahead else None
         if not targets:
-            return Batch(ends, inputs, linear, repeated, None, None)
+            return Batch(ends, inputs, linear, repeated, None, None, ahead)
         known = self._rows([self._at(self._known, ends + h) for h in horizon])
         target = self._rows([self._at(self._x, ends + h) for h in horizon]) * known
-        return Batch(ends, inputs, linear, repeated, target, known)
+        return Batch(ends, inputs, linear, repeated, target, known, ahead)
 
     def season(self, ends: np.ndarray) -> Array:
         """[rows, H * C] the last known values that are whole periods before each step of the horizon."""
@@ -138,6 +167,14 @@ class Windows:
         shape = self._x.shape[0], *values.shape
         return self.device.put(np.ascontiguousarray(np.broadcast_to(values, shape)))
 
+    def _covariates_at(self, steps: np.ndarray) -> list[Array]:
+        """[n_own, B, *] each, what networks read of the covariates of some steps of time."""
+        found = [self._at(each, steps) for each in self._of_nodes]
+        return found + self._shared_at(steps)
+
+    def _shared_at(self, steps: np.ndarray) -> list[Array]:
+        return [self._alike(self._shared[steps])] if self.covariates[1] else []
+
     def _ones(self, windows: int) -> Array:
         return self._alike(np.ones((windows, 1), dtype=np.float32))
 
@@ -145,7 +182,8 @@ class Windows:
         """[rows, f + 1] what networks read of steps of time."""
         read = [self._at(each, steps) for each in (self._x, *self._walks)]
         masks = [self._at(self._known, steps)] if self.masks else []
-        return self._rows([*read, *masks, *self._phase(steps), self._ones(len(steps))])
+        known = self._covariates_at(steps)
+        return self._rows([*read, *masks, *known, *self._phase(steps), self._ones(len(steps))])
 
     def _linear(self, ends: np.ndarray, last: Array) -> list[Array]:
         """[n_own, B, *] each, what regressions read."""
@@ -156,8 +194,12 @@ class Windows:
             for h in range(1, self.case.horizon + 1):
                 columns.append(self._at(self._x, season_before(ends, h, period)) - last)
         columns += self._phase(ends)
+        known = [ends + h for h in range(1 - window, self.case.horizon + 1)]
+        for steps in known:
+            columns += [self._at(each, steps) for each in self._of_nodes[:1]] + self._shared_at(steps)
         for walk in self._first_walks:
             columns += [self._at(walk, ends - back) - last for back in range(window)]
+        columns += [self._at(walk, steps) for walk in self._first_of_nodes for steps in known]
         return columns
 
 
@@ -176,17 +218,23 @@ def cycles(case: ForecastCase) -> list[int]:
     return [*([case.period] if case.period else []), *case.calendar]
 
 
-def input_columns(case: ForecastCase, channels: int, walks: int, masks: bool) -> int:
+def input_columns(
+    case: ForecastCase, channels: int, walks: int, masks: bool, covariates: tuple[int, int] = NO_COLUMNS
+) -> int:
     """Columns of the input of a step of time, without that of ones."""
-    return channels * (1 + walks + masks) + 2 * len(cycles(case))
+    return channels * (1 + walks + masks) + step_columns(walks, covariates) + 2 * len(cycles(case))
 
 
-def own_columns(case: ForecastCase, channels: int) -> int:
+def own_columns(case: ForecastCase, channels: int, covariates: tuple[int, int] = NO_COLUMNS) -> int:
     """Columns of a regression on a node's own series."""
     season = case.horizon * channels if case.period else 0
-    return 1 + (case.window - 1) * channels + season + 2 * len(cycles(case))
+    known = (case.window + case.horizon) * sum(covariates)
+    return 1 + (case.window - 1) * channels + season + 2 * len(cycles(case)) + known
 
 
-def linear_columns(case: ForecastCase, channels: int, sides: int) -> int:
+def linear_columns(
+    case: ForecastCase, channels: int, sides: int, covariates: tuple[int, int] = NO_COLUMNS
+) -> int:
     """Columns of a regression that hears neighbours too; sides: directions."""
-    return own_columns(case, channels) + (sides * case.window * channels if case.hops else 0)
+    heard = case.window * channels + (case.window + case.horizon) * covariates[0]
+    return own_columns(case, channels, covariates) + (sides * heard if case.hops else 0)

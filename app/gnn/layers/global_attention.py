@@ -33,7 +33,7 @@ class SGFormer(GCN):
               dW_q = H^T dQ     dW_k = H^T dK     dW_v = H^T dV     dW = H^T dS
               dH = dQ W_q^T + dK W_k^T + dV W_v^T + dS W^T
               R is made again: Q, K, V and 2 h norms are kept, and a matrix of f_out (f_out + h) numbers.
-              Passes make up to 4 h numbers a row for a moment, which are in no buffer and no estimate.
+              Passes make up to 3 h + 4 numbers a row for a moment, which are in no buffer.
     Sets      of graphs: all sums are over the nodes of a node's own graph, N is its size. In a graph of one
               node Z has V.
     Ranks     rows partitioned, weights and sums replicated; 1 exchange and 1 sum forward, 1 and 1 backward,
@@ -50,7 +50,7 @@ class SGFormer(GCN):
     row_by_row = False
     leaves = ("first_product",)
     reads = ("attention_share",)
-    explained = False
+    hears_all = True
     own = 1  # e
     least = 0.01  # of den
 

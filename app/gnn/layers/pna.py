@@ -45,7 +45,6 @@ class PNA:
 
     row_by_row = True
     leaves = ("heads", "normalisation", "own_loops", "first_product", "edge_weights")
-    explained = False
 
     def __init__(self, name: str, spec: LayerSpec, f_in: int, f_out: int, settings: Settings) -> None:
         self.name, self.f_in, self.f_out = name, f_in, f_out

@@ -9,8 +9,8 @@ from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.ensemble import Together
-from app.gnn.explain.explanations import KEY, Columns, Explanations, explain, refuse_unexplained
-from app.gnn.explain.masked import MaskedAttention, MaskedEdgeSums
+from app.gnn.explain.explanations import KEY, Columns, Explanations, explain
+from app.gnn.explain.masked import MaskedAggregation, MaskedAttention, MaskedEdgeSums
 from app.gnn.explain.which import are_edges, least_certain
 from app.gnn.training import Fit
 from app.graphs.ids import plain_ids
@@ -23,7 +23,7 @@ MB = 1e6
 PIECE = 1 << 16  # names that are looked at a time
 
 
-class MaskedDevice(MaskedEdgeSums, MaskedAttention, HostDevice):
+class MaskedDevice(MaskedEdgeSums, MaskedAttention, MaskedAggregation, HostDevice):
     """The host with layers whose messages are masked: explanations are worked on there."""
 
 
@@ -113,8 +113,6 @@ def check_explained(context: Context, classifier: Classifier, names: Names | Non
     """Refuse, before there is training to lose, what will not be explained. Ranks: all call. Raises
     CaseError."""
     asked = context.case.output.explain
-    if names is not None:
-        refuse_unexplained(classifier.model)
     if names is not None and not isinstance(asked, int):
         _refuse_strange(classifier, names, names.rows_of(asked))
 

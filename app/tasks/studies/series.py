@@ -7,6 +7,7 @@ import numpy as np
 
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError, NumericsError
+from app.gnn.forecast.covariates import Covariates
 from app.gnn.forecast.forecaster import NETWORK, Forecaster, drawn_forecaster
 from app.gnn.forecast.series import Parts
 from app.gnn.forecast.training import fit_forecaster
@@ -16,7 +17,7 @@ from app.model.fits import refuse_needs
 from app.model.forecast_plan import need_of, training_of
 from app.partition.load import Loaded
 from app.tasks.context import Context
-from app.tasks.forecast_inputs import check_weights, holes_of
+from app.tasks.forecast_inputs import check_weights, counts_of, holes_of
 from app.tasks.studies.trials import Trial
 from app.tasks.studies.tuned import Record, failed, unjudged
 
@@ -37,6 +38,7 @@ class SeriesTuned:
     context: Context
     loaded: Loaded
     S_own: np.ndarray
+    covariates: Covariates | None = None
 
     @property
     def name(self) -> str:
@@ -68,7 +70,9 @@ class SeriesTuned:
         """See Tuned. Ranks: all of the context call."""
         case = trial.case_of(self.context.case)
         try:
-            forecaster = begun(replace(self.context, case=case), self.loaded, self.S_own, seed)
+            forecaster = begun(
+                replace(self.context, case=case), self.loaded, self.S_own, seed, covariates=self.covariates
+            )
         except (CaseError, GraphError) as error:
             return {"seed": seed, "refused": str(error)}
         if not len(forecaster.known_ends("val")):
@@ -86,32 +90,38 @@ class SeriesTuned:
 
 def begun(
     context: Context, loaded: Loaded, S_own: np.ndarray, seed: int, parts: Parts | None = None,
-    known: int | None = None,
+    known: int | None = None, covariates: Covariates | None = None,
 ) -> Forecaster:  # fmt: skip
     """A forecaster with drawn weights, by the tables of the context's case.
 
     parts   of time; None: those of the case     known   steps by which it is decided whether the network
-    reads where values are known; None: all
+    reads where values are known; None: all     covariates   known beforehand, from the first step of S_own on
     Ranks   all of the context call. Raises CaseError, GraphError on all for data that are not for it
     """
     case, group = context.case, context.group
     with raise_together(group, "checking the series"):
         check_weights(case.gnn.edge_weights, loaded)
         (parts or Parts.of(case.forecast, S_own.shape[1])).check(loaded.graph.name, S_own.shape[1], True)
+        if covariates is not None:
+            covariates.check(S_own.shape[1], case.forecast.horizon)
     masks = holes_of(group, S_own[:, :known]) > 0
-    _refuse_too_large(context, loaded, S_own, masks)
+    _refuse_too_large(context, loaded, S_own, masks, covariates)
     block = context.rows(loaded, case.forecast.batch * case.gnn.hidden)
-    forecaster = drawn_forecaster(group, case.gnn, case.forecast, block, S_own, masks, seed, parts)
+    forecaster = drawn_forecaster(
+        group, case.gnn, case.forecast, block, S_own, masks, seed, parts, covariates
+    )
     if not len(forecaster.known_ends("train")):
         raise GraphError(f"{loaded.graph.name}: no window to learn from has a known value ahead")
     return forecaster
 
 
-def _refuse_too_large(context: Context, loaded: Loaded, S_own: np.ndarray, masks: bool) -> None:
+def _refuse_too_large(
+    context: Context, loaded: Loaded, S_own: np.ndarray, masks: bool, covariates: Covariates | None
+) -> None:
     """Refuse a training that the memory does not hold. Ranks: all call. Raises CaseError."""
     case, graph = context.case, loaded.graph
     sizes = graph.n, 2 * graph.edges, S_own.shape[1], context.group.size, S_own.shape[2]
-    training = training_of(case, graph.name, *sizes, masks)
+    training = training_of(case, graph.name, *sizes, masks, counts_of(covariates))
     refuse_needs(context.group, case, lambda: [need_of(case, training)])
 
 

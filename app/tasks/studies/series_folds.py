@@ -14,6 +14,7 @@ import numpy as np
 
 from app.comm.guard import digest, digest_text, raise_together
 from app.gnn.conformal import fewest_for
+from app.gnn.forecast.covariates import Covariates
 from app.gnn.forecast.errors import Errors, skill
 from app.gnn.forecast.forecaster import NETWORK
 from app.gnn.forecast.intervals import conformal
@@ -39,8 +40,8 @@ def run_origins(context: Context) -> dict[str, Any]:
     """Every origin with every seed. Ranks: all call."""
     study = context.case.study
     check_study_network(context.case.gnn)
-    loaded, S_own = read_series(context)
-    found = origins_of(context, loaded, S_own, study.seeds, partial(_write, context))
+    loaded, S_own, covariates = read_series(context)
+    found = origins_of(context, loaded, S_own, study.seeds, partial(_write, context), covariates)
     summary = summary_of(found)
     rows = [{"dataset": loaded.graph.name, "folds": study.folds, "rule": rule} | each
             for rule, each in summary.items()]  # fmt: skip
@@ -51,8 +52,9 @@ def run_origins(context: Context) -> dict[str, Any]:
 
 
 def origins_of(
-    context: Context, loaded: Loaded, S_own: np.ndarray, seeds: list[int], tell: Any = lambda rows: None
-) -> list[Row]:
+    context: Context, loaded: Loaded, S_own: np.ndarray, seeds: list[int], tell: Any = lambda rows: None,
+    covariates: Covariates | None = None,
+) -> list[Row]:  # fmt: skip
     """A row for each seed and origin, in order of time; where the graph is too small to be split each rank
     trains another origin.
 
@@ -62,24 +64,27 @@ def origins_of(
     case, name, shape = context.case, loaded.graph.name, S_own.shape
     with raise_together(context.group, "checking the series"):
         origins = origins_of_study(case.forecast, case.study, shape[1], name)
+        if covariates is not None:
+            covariates.check(shape[1], case.forecast.horizon)
     masks = holes_of(context.group, S_own) > 0
     _say(context, loaded, origins)
-    inner, loaded, S_own = whole_where_small(context, loaded, S_own, masks)
+    inner, loaded, S_own, covariates = whole_where_small(context, loaded, S_own, masks, covariates)
     if inner.alike is not None:
         inner = replace(inner, keeper=inner.keeper.apart(inner.group))
     rows: list[Row] = []
     for seed in seeds:
-        for fold, row in enumerate(_each(context, inner, loaded, S_own, origins, seed)):
+        for fold, row in enumerate(_each(context, inner, loaded, S_own, origins, seed, covariates)):
             rows.append({"dataset": name, "seed": seed, "fold": fold} | row)
             tell(rows)
     return rows
 
 
 def _each(
-    context: Context, inner: Context, loaded: Loaded, S_own: np.ndarray, origins: list[Origin], seed: int
-) -> Iterator[Row]:
+    context: Context, inner: Context, loaded: Loaded, S_own: np.ndarray, origins: list[Origin], seed: int,
+    covariates: Covariates | None,
+) -> Iterator[Row]:  # fmt: skip
     """The row of each origin, a cell of the study. Ranks: all call."""
-    measure = lambda number: origin_row(inner, loaded, S_own, origins[number], seed)  # noqa: E731
+    measure = lambda number: origin_row(inner, loaded, S_own, origins[number], seed, covariates)  # noqa: E731
     at_once = 1 if inner.alike is None else context.group.size
     for first in range(0, len(origins), at_once):
         turn = range(first, min(first + at_once, len(origins)))
@@ -90,11 +95,16 @@ def _each(
         yield from found
 
 
-def origin_row(context: Context, loaded: Loaded, S_own: np.ndarray, origin: Origin, seed: int) -> Row:
+def origin_row(
+    context: Context, loaded: Loaded, S_own: np.ndarray, origin: Origin, seed: int,
+    covariates: Covariates | None = None,
+) -> Row:  # fmt: skip
     """What one origin comes to: a training on what is before it, judged on what it is tested by. Ranks: all
     of the context call."""
     case, known = context.case, origin.at - origin.begin
-    forecaster = begun(context, loaded, origin.of(S_own), seed, origin.parts, known)
+    if covariates is not None:
+        covariates = covariates.between(origin.begin, origin.end + case.forecast.horizon)
+    forecaster = begun(context, loaded, origin.of(S_own), seed, origin.parts, known, covariates)
     fit = trained(context, forecaster)
     judged = forecaster.judged("test", case.gnn.baselines)
     test = judged.errors
