@@ -2,6 +2,7 @@
 
 import itertools
 import signal
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from jobs import ROOT
 from mpi4py import MPI
+from skewed import CLOCKS
 from test_main import result_of
 from test_resume import fault, job
 from test_row_reductions import SELF, WORLD, Remembering, drawn, own_rows
@@ -158,17 +160,38 @@ def kept_entries(monkeypatch):
     return seen
 
 
+class Clock:
+    """It goes on when it is looked at, by next to nothing; once regions are searched by 0.05 s."""
+
+    def __init__(self, patch):
+        self.now, self.step, searched = 0.0, 1e-6, answer_peeled.search_again
+
+        def search_again(*given):
+            self.step = 0.05
+            return searched(*given)
+
+        patch.setattr(answer_peeled, "search_again", search_again)
+        for name in CLOCKS:
+            patch.setattr(time, name, self)
+
+    def __call__(self):
+        self.now += self.step
+        return self.now
+
+
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_replay_leads_to_the_answer_that_a_clock_has_cut_short(problem, monkeypatch):
     """One selection by the policy, then a greedy; one round of exchanges."""
     seen = kept_entries(monkeypatch)
     limited = QUIET | limit(150, 300) | {"select.rule": "fraction", "search.steps": 50}
     with monkeypatch.context() as patch:
+        clock = Clock(patch)
         for share in ("PEEL_SHARE", "EXCHANGE_SHARE"):
             patch.setattr(answer_peeled, share, 0.0)
         first = solve(MESH, problem, settings=limited | {"search.seconds": 2.0}, comm=MPI.COMM_WORLD)
     keys = dict(key.split("=") for key in seen[0].replay)
-    assert keys["search.row_evaluations"] == "1"
+    assert keys["search.row_evaluations"] == "1" and int(keys["search.row_regions"]) > 0
+    assert WORLD.rank or clock.now > 1.9  # the time was up
     given = {key: float(value) if "." in value else int(value) for key, value in keys.items()}
     again = solve(MESH, problem, settings=limited | given, comm=MPI.COMM_WORLD)
     assert first.nodes == again.nodes
@@ -198,6 +221,7 @@ def test_a_policy_without_time_for_one_selection_is_not_asked(monkeypatch):
     """A greedy chooses all, in the replay as well."""
     seen, limited = kept_entries(monkeypatch), QUIET | limit(150, 300) | {"search.steps": 50}
     with monkeypatch.context() as patch:
+        Clock(patch)
         for share in ("PEEL_SHARE", "BRIEF_SHARE"):
             patch.setattr(answer_peeled, share, 0.0)
         first = solve(MESH, "mvc", settings=limited | {"search.seconds": 2.0}, comm=MPI.COMM_WORLD)
