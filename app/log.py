@@ -9,9 +9,11 @@ import io
 import os
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from app.text import COLUMNS as WIDTH
@@ -24,6 +26,15 @@ COLUMNS = (
     "time_s", "sent_bytes",
 )  # fmt: skip
 STAMP = 8  # columns of the time before a line of log.txt
+HERE = str(Path(__file__).parent) + os.sep  # where the files of this package are
+
+
+def warn_caller(text: str) -> None:
+    """A Python warning, which names the line that called this package, however deep in it that is."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_code.co_filename.startswith(HERE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Classify from Python: nodes of a graph, whole graphs, folds; used by edges.py and links.py."""
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -29,6 +28,7 @@ from app.graphs.nodes.memory import (
     table_of_arrays,
     values_of_nodes,
 )
+from app.log import warn_caller
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.partition.nodes import deal_node_table, known_by, with_degrees, with_random_splits
@@ -115,7 +115,7 @@ def classify(
     directed = given.directed if given else hasattr(graph, "is_directed") and graph.is_directed()
     if directed and not told:
         said = "classify: the edges of a directed graph count in both directions"
-        warnings.warn(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart', stacklevel=3)
+        warn_caller(f'{said}; settings={{"graph.neighbours": "in"}} would keep them apart')
     if given is None:
         loaded, names = loaded_graph(context, graph, edge_features=edge_features)
         names = names or names_of_file(context, loaded)
@@ -129,7 +129,7 @@ def classify(
             features = features_of_set(features, given, nodes, np.diff(loaded.members.starts) - 1)
     data = node_data(context, loaded, names, features, labels, sets)
     for text in data.warnings:
-        warnings.warn(text, stacklevel=3)
+        warn_caller(text)
     data = with_edges(context, loaded, data, model)
     called = None if names is None else tuple(names)
     examples = NodeExamples(loaded, data, context.case.graph.neighbours, called)
@@ -153,7 +153,7 @@ def _classified(
     """Train, or apply, and what the call tells of it. Ranks: all call."""
     done, loaded = learn(context, examples, model), examples.loaded
     if said := ended_early(done.fit, done.classifier.case):
-        warnings.warn(f"classify: {said}", stacklevel=6)
+        warn_caller(f"classify: {said}")
     predicted = _predicted(loaded, done)
     if predicted.ndim == 1 and done.classifier.goal.kind != "values":
         _warn_of_one_class(predicted, done.classifier.data.classes, context.case.gnn.level)
@@ -277,4 +277,4 @@ def _warn_of_one_class(predicted: np.ndarray, classes: int, what: str) -> None:
     if classes > 1 and len(predicted) > 1 and (predicted == predicted[0]).all():
         said = f"classify: all {len(predicted)} {what}s are predicted to be of class {predicted[0]}"
         hint = f"more gnn.epochs, another gnn.learning_rate or features that tell {what}s apart may help"
-        warnings.warn(f"{said}; {hint}", stacklevel=7)
+        warn_caller(f"{said}; {hint}")

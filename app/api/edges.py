@@ -1,6 +1,5 @@
 """Classify edges from Python: what the edges of a graph are."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +22,7 @@ from app.graphs.formats.memory_edges import labels_of_edges
 from app.graphs.ids import named, plain_ids
 from app.graphs.nodes.data import SPLITS, Splits
 from app.graphs.nodes.of_edges import EdgeLabels
+from app.log import warn_caller
 from app.partition.edge_labels import EdgeTable, deal_edge_table, load_edge_labels
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
@@ -99,21 +99,21 @@ def classify_edges(
     told = {"edge_features": edge_features, "edge_labels": listed, "listed": True}
     loaded, called = loaded_graph(context, graph, **told)
     if hasattr(graph, "is_directed") and graph.is_directed():
-        warnings.warn("classify_edges: the edges of a directed graph count in both directions", stacklevel=3)
+        warn_caller("classify_edges: the edges of a directed graph count in both directions")
     names = called or names_of_file(context, loaded)
     data = node_data(context, loaded, names, features, None, {})
     data = with_edges(context, loaded, data, model)
     ends = _listed_ends(loaded)
     about = _labels(context, loaded, called, labels if by_pairs else None, sets, ends)
     for text in about.about.warnings:
-        warnings.warn(text, stacklevel=3)
+        warn_caller(text)
     known = None if names is None else tuple(names)
     examples, order = EdgeExamples(loaded, data, about, known), Order.of(context, loaded, called, ends)
 
     def train_once(chosen: Context) -> EdgeClassification:
         done = learn(chosen, examples, model)
         if said := ended_early(done.fit, done.classifier.case):
-            warnings.warn(f"classify_edges: {said}", stacklevel=5)
+            warn_caller(f"classify_edges: {said}")
         return _told(done, order, names)
 
     return asked.done(context, examples, train_once, partial(_crossed, order=order, names=names))

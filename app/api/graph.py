@@ -1,7 +1,6 @@
 """A graph that a caller of the Python interface hands in, on row partitions, and nodes of it by their ids."""
 
 import os
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import replace
@@ -53,6 +52,7 @@ from app.graphs.ordering import ORDERING
 from app.graphs.quadratic import SPINS
 from app.graphs.stream import EdgeStream
 from app.graphs.tour_tables import stream_of_tour
+from app.log import warn_caller
 from app.partition.load import Loaded, load_stream, ordered, read_paths, weighted
 from app.partition.stands_for import graph_to_solve, is_covering, is_quadratic, of_neighbourhoods
 from app.problems.table import (
@@ -124,7 +124,7 @@ def loaded_graph(
         item = replace(load_stream(group, source, case.graph, case), demands=demands)
     item = weighted(group, item, case.graph, case)
     for text in item.warnings:
-        warnings.warn(text, stacklevel=4)
+        warn_caller(text)
     return ordered(group, item, case.graph.order, case), labels
 
 
@@ -293,7 +293,7 @@ def with_element_weights(context: Context, loaded: Loaded, given: Any) -> Loaded
             )
     check_given(context.group, {"element_weights": digest_of_arrays(weights)})
     for text in said:
-        warnings.warn(text, stacklevel=4)
+        warn_caller(text)
     all_weights = np.concatenate([np.ones(count, np.float32), weights, np.zeros(1, np.float32)])
     own, place = all_weights[graph.lo : graph.hi], np.arange(graph.lo, graph.hi)
     if graph.node_weights is not None:

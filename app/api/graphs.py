@@ -1,7 +1,6 @@
 """Sets of graphs that a caller of the Python interface hands in, of which each one has a label."""
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +28,7 @@ from app.graphs.formats.memory_edges import edge_rows, features_of_rows, names_i
 from app.graphs.members import with_own_rows
 from app.graphs.nodes.memory import rows_of_nodes
 from app.graphs.union import unite
+from app.log import warn_caller
 from app.partition.load import Loaded, load_stream, read_paths
 from app.tasks.context import Context
 
@@ -143,7 +143,7 @@ def loaded_set(
         check_given(group, found)
         item = load_stream(group, source, case.graph, case)
     for text in item.warnings:
-        warnings.warn(text, stacklevel=4)
+        warn_caller(text)
     return item, list(labels)
 
 

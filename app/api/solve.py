@@ -1,7 +1,6 @@
 """Answers from Python: a problem solved on a graph in memory or in a file, and answers checked."""
 
 import os
-import warnings
 from dataclasses import asdict, replace
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
+from app.log import warn_caller
 from app.partition.ids import ids_everywhere
 from app.partition.load import Loaded
 from app.problems.table import MAPPING, ROUTES, TREE, WEIGHED, problem_of
@@ -158,7 +158,7 @@ def solve(
     refuse_data_keys(context.case, "solve")
     if loses_directions(context, graph):
         said = f"solve: {context.case.problem.name} is of edges without directions"
-        warnings.warn(f"{said}: those of a directed graph count both ways", stacklevel=3)
+        warn_caller(f"{said}: those of a directed graph count both ways")
     context = replace(context, case=with_searches(context.case))
     refuse_node_weights(context.case.problem.name, node_weights)
     words = _Words(

@@ -3,7 +3,6 @@
 import importlib.metadata
 import os
 import sys
-import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
@@ -30,7 +29,7 @@ from app.errors import CaseError
 from app.gnn.rgcn.scorers import SCORERS
 from app.graphs.formats.source import graph_suffix
 from app.graphs.quadratic import QUADRATIC
-from app.log import Log
+from app.log import Log, warn_caller
 from app.memory.room import resident_bytes
 from app.model.counts import expected_entries, mean_nodes
 from app.model.fits import refuse_read
@@ -346,7 +345,7 @@ class Context:
         """A warning in the log, and to a caller from Python."""
         self.log.info("warning: %s", text)
         if self.called:
-            warnings.warn(text, stacklevel=2)
+            warn_caller(text)
 
     def say_memory(self, held: int) -> None:
         """What the ranks' processes took at most, above `held` bytes, those before the model was made.
