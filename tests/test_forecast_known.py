@@ -5,7 +5,17 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 from standin_device import StandInDevice
-from test_forecast import NODES, STEPS, drawn, drawn_graph, forecaster_on, reference_loss, run, weights_of
+from test_forecast import (
+    NODES,
+    STEPS,
+    Labelled,
+    drawn,
+    drawn_graph,
+    forecaster_on,
+    reference_loss,
+    run,
+    weights_of,
+)
 
 from app import forecast
 from app.comm.group import Group
@@ -200,16 +210,19 @@ def test_shared_files_are_read_and_wrong_ones_refused(tmp_path):
     for name, text in {
         "ok.csv": "step,rest,cold\n1,0,2.5\n2,1,-1\n", "no.csv": "1,2\n3,4\n", "none.txt": "# nothing\n",
         "bare.csv": "rest,cold\n", "hole.csv": "rest,cold\n1,\n", "few.txt": "a b c\n1 2\n",
+        "index.csv": ",rest,cold\n0,0,2.5\n1,1,-1\n", "tab.tsv": '""\trest\n2024-01-01 00:00\t7\n',
+        "times.csv": "time\n1\n",
     }.items():  # fmt: skip
         (tmp_path / name).write_text(text)
         try:
             found[name] = read_shared(str(tmp_path / name), Limits()).tolist()
         except GraphError as error:
             found[name] = str(error)
-    assert found["ok.csv"] == [[0, 2.5], [1, -1]]
+    assert found["ok.csv"] == found["index.csv"] == [[0, 2.5], [1, -1]] and found["tab.tsv"] == [[7]]
     assert columns_of_shared(str(tmp_path / "ok.csv"), Limits()) == (None, 2)
     for name, said in (
         ("no.csv", "found the title '1'"), ("none.txt", "holds nothing"), ("bare.csv", "holds no numbers"),
+        ("times.csv", "holds nothing but times"),
         ("hole.csv", "found nan in row 0, column 1; numbers, known at each step"),
         ("few.txt", "under 3 titles"),
     ):  # fmt: skip
@@ -231,3 +244,37 @@ def test_what_lacks_is_said_in_one_line():
     ):
         with pytest.raises((GraphError, CaseError), match=said):
             forecast(graph, series, horizon=3, **given)
+
+
+def test_steps_beyond_are_not_read_and_steps_of_other_names_refused():
+    graph, series, plan, rest = planted(60)
+    asked = {"gnn.epochs": 1, "gnn.hidden": 4, "parallel.spatial": WORLD.size}
+    learned = lambda a, b, s=series: forecast(  # noqa: E731
+        graph, s, horizon=3, settings=asked, comm=WORLD, covariates=a, shared_covariates=b
+    )
+    longer = np.concatenate([plan, 1 - plan]), np.concatenate([rest, rest + 9])
+    assert learned(*longer).digest == learned(plan, rest).digest
+    days, later = list(range(63)), list(range(1, 64))
+    named = {node: Labelled(series[:, node], days[:60]) for node in graph}
+    of = lambda labels: {node: Labelled(plan[:, node], labels) for node in graph}  # noqa: E731
+    assert learned(of(days), Labelled(rest, days), named).digest == learned(plan, rest).digest
+    assert learned(of(list(map(str, later))), rest, named).digest == learned(plan, rest).digest  # of no dates
+    for given, what in (
+        ((of(later), rest), "covariates"),
+        ((plan, Labelled(rest, later)), "shared_covariates"),
+    ):
+        with pytest.raises(GraphError, match=f"^{what}: step 0 is called 1; 0, as of the series, would be"):
+            learned(*given, named)
+
+
+def test_columns_that_say_nothing_and_numbers_far_away_are_told():
+    graph, series, plan, rest = planted(60)
+    plan, rest = np.stack([plan, np.zeros(plan.shape)], axis=2), np.where(np.arange(63) < 42, 2024, 2025)
+    plan[42:, 1, 1] = 3e9
+    asked = {"gnn.epochs": 1, "gnn.hidden": 4, "parallel.spatial": WORLD.size}
+    given = {"covariates": plan, "shared_covariates": rest, "comm": WORLD}
+    with pytest.warns(UserWarning, match="2 of the columns known beforehand have one value in all of"):
+        found = forecast(graph, series, horizon=3, settings=asked, **given)
+    with pytest.warns(UserWarning, match="21 numbers known beforehand are farther than") as told:
+        forecast(graph, series, weights=found, **given)
+    assert not any("one value" in str(each.message) for each in told)

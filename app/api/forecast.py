@@ -27,7 +27,7 @@ from app.gnn.forecast.forecaster import NETWORK
 from app.gnn.forecast.intervals import Intervals
 from app.gnn.forecast.saved import SavedForecaster, load_forecaster, save_forecaster
 from app.graphs.formats.source import Limits
-from app.graphs.series import known_numbers, series_of_object, shared_of_object
+from app.graphs.series import known_numbers, refuse_other_steps, series_of_object, shared_of_object
 from app.partition.load import Loaded
 from app.partition.series import load_series, load_shared, own_series
 from app.tasks.context import Context, context_of_settings, reading_together
@@ -172,7 +172,8 @@ def forecast(
                trained further
     covariates   what is known beforehand of each node and step of time, of the steps after the end, too (a
                plan, a forecast of the weather): as series, with `horizon` more steps at least; networks and
-               regressions read it, and nan is refused. shared_covariates: of all nodes alike (holidays), an
+               regressions read it; nan is refused, and so are indexes of pandas that begin with other steps
+               than that of the series. shared_covariates: of all nodes alike (holidays), an
                array T or T x columns, a DataFrame, or the path of a file
     folds      rolling origins: the test part of time is cut into so many pieces, each is forecast by a
                network that has seen what is before it ("study.fold_training": "sliding" of the settings: as
@@ -196,7 +197,7 @@ def forecast(
     loaded, names = loaded_graph(context, graph)
     names = names or names_of_file(context, loaded)
     S_own = _series(context, loaded, names, series)
-    known = _covariates(context, loaded, names, covariates, shared_covariates)
+    known = _covariates(context, loaded, names, series, covariates, shared_covariates)
     if folds is not None:
         chosen = setting(settings, "study", "seeds") is not None
         seeds = context.case.study.seeds if chosen else [context.case.seed]
@@ -325,7 +326,7 @@ def _series(context: Context, loaded: Loaded, names: list[Any] | None, series: A
 
 
 def _covariates(
-    context: Context, loaded: Loaded, names: list[Any] | None, given: Any, shared: Any
+    context: Context, loaded: Loaded, names: list[Any] | None, series: Any, given: Any, shared: Any
 ) -> Covariates | None:
     """What is known beforehand; None: nothing is. Ranks: all call."""
     group, limits = context.group, Limits(int(context.case.memory.max_decompressed_gb * 1e9))
@@ -336,6 +337,8 @@ def _covariates(
             arrays[BESIDE[0]] = series_of_object(given, names, loaded.graph.n, BESIDE[0], known_numbers)
         if shared is not None and not shared_path:
             arrays[BESIDE[1]] = shared_of_object(shared, BESIDE[1])
+        for name, each in zip(BESIDE, (given, shared)):
+            refuse_other_steps(each, series, name)
     check_given(group, {name: digest_of_arrays(each) for name, each in arrays.items()})
     own, of_all = arrays.get(BESIDE[0]), arrays.get(BESIDE[1])
     if given_path:

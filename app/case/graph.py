@@ -115,7 +115,8 @@ class GraphCase(Table, frozen=True):
         str,
         about(
             "the same of all nodes alike, as holidays: .npy or .npz, T or T x columns, or text, a line for "
-            "each step under a line of titles, of which a first one time, date or step is not read"
+            "each step under a line of titles, of which a first one time, date, datetime, timestamp, step "
+            "or nothing is not read"
         ),
     ] = ""
     series_steps: Annotated[Positive, about("steps of time of drawn series")] = 1000

@@ -23,10 +23,11 @@ from app.graphs.ids import NodeIndex, one_id
 from app.graphs.nodes.data import PIECE_BYTES, Check, Refuse, finite_floats, known_floats
 from app.graphs.nodes.files import open_arrays
 from app.graphs.nodes.keyed import find_rows
-from app.graphs.nodes.text import data_lines, text_features
+from app.graphs.nodes.text import data_lines, is_number, text_features
 
 ARRAY, COVARIATES, SHARED = "series", "covariates", "shared_covariates"  # of an .npz
-TIMES = (b"time", b"date", b"step")  # titles of a first column that is not read
+# Titles of a first column of steps, which is not read; tables are often written with none above it.
+TIMES = (b"", b"time", b"date", b"step", b"datetime", b"timestamp")
 MOST_CHANNELS = 1 << 10
 QUOTED = re.compile(rb'[ \t]*"(?:[^"]|"")*"')  # a field at the beginning of a line
 
@@ -126,19 +127,11 @@ def _shared_titles(source: Source) -> tuple[int, list[bytes], bool, int]:
     called = titles[timed:]
     if not called:
         right = "a line of titles, and a line of numbers for each step of time, would be right"
-        raise source.error(f"holds nothing; {right}")
-    if all(_is_number(each) for each in called):
+        raise source.error(f"holds nothing{' but times' * timed}; {right}")
+    if all(map(is_number, called)):
         found = shown(called[0].decode("utf-8", "replace"))
         raise source.error(f"found the title '{found}'; a line of titles would be right", number)
     return number, called, timed, len(called) if b"\t" in line else 0
-
-
-def _is_number(text: bytes) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _shared_text(source: Source) -> np.ndarray:
@@ -342,6 +335,36 @@ def _refuse_unaligned(given: Any, keys: list[Any], what: str) -> None:
     if any(not each.equals(labels[0]) for each in labels[1:]):
         right = "a DataFrame of them, which brings their steps together, would be right"
         raise GraphError(f"{what}: found series whose indexes differ; {right}")
+
+
+def refuse_other_steps(given: Any, series: Any, what: str) -> None:
+    """Refuse what is known beforehand where its steps are not called what those of the series are, from the
+    first one on; both have names in an index of pandas. Raises GraphError.
+
+    what   the argument, for messages
+    """
+    ours, theirs = (_steps_of(each) for each in (given, series))
+    if ours is None or theirs is None or _kind_of(ours) != _kind_of(theirs):
+        return
+    for step, (found, right) in enumerate(zip(ours, theirs)):
+        if found != right:
+            found, right = (shown(str(each)) for each in (found, right))
+            raise GraphError(
+                f"{what}: step {step} is called {found}; {right}, as of the series, would be right"
+            )
+
+
+def _steps_of(given: Any) -> Any:
+    """The index of pandas that names steps; None of anything else."""
+    if isinstance(given, Mapping):
+        given = next(iter(given.values()), None)
+    index = getattr(given, "index", None)
+    return index if hasattr(index, "equals") else None
+
+
+def _kind_of(index: Any) -> str:
+    """Of the names in an index: numbers say nothing beside dates."""
+    return np.asarray(index).dtype.kind
 
 
 def _floats(given: Any, what: str, whose: str = "") -> np.ndarray:

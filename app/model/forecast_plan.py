@@ -10,6 +10,7 @@ batch        n_p B for each column: the inputs L (f + 1), what regressions read 
              network holds until its backward pass (Recurrent.floats, Temporal.floats)
 exchange     rows of B h columns on their way, as of any product
 gradients    9 w with Adam; addends: w for each row block, 3 w for each subtree of these
+regressions  of k columns k (k + H C) for each of SUMS, and 2 for each subtree
 intervals    with output.coverage 3 errors for each window of validation and test, node and step of the
              horizon, 9 of quantiles
 """
@@ -49,6 +50,7 @@ GATE_PASSES = (
 )
 UNKNOWN_STEPS = 1000  # of text files, whose series have not been read
 ARRAYS = 3  # of series beside the random walks
+SUMS = 5  # arrays of 32-bit numbers, of the sums of regressions and what is made of them, beside the roots
 COPIES = 2  # of covariates beside these: as read, and about 0
 
 
@@ -133,6 +135,7 @@ class ForecastTraining:
         if self.layout.ranks > 1:
             out["exchange"] = width * (self.layout.extended(rank) + int(self.layout.sent[rank]))
         out["gradients"] = 4 * w * (9 + 3 * self.roots[rank] + int(self.layout.blocks[rank]))
+        out["regressions"] = 4 * self.linear * (self.linear + self.targets) * (SUMS + 2 * self.roots[rank])
         if self.coverage:
             judged = max(self.windows("val"), self.windows("test"))
             scores = 3 if case.quantiles else 1

@@ -69,7 +69,7 @@ def learn_forecasts(
         parts = Parts.of(case.forecast, S_own.shape[1])
         parts.check(name, S_own.shape[1], bool(case.gnn.epochs))
         if covariates is not None:
-            covariates.check(S_own.shape[1], case.forecast.horizon)
+            covariates = covariates.reaching(S_own.shape[1], case.forecast.horizon)
         check_weights(case.gnn.edge_weights, loaded)
     holes = holes_of(group, S_own)
     masks = saved.masks if saved else holes > 0
@@ -165,6 +165,7 @@ def _set_up(
             forecaster.params.set(saved.arrays)
     if case.gnn.epochs:
         _check_known(context, loaded, forecaster)
+    _warn_of_covariates(context, forecaster, saved is None)
     if far := forecaster.windows.far:
         context.warn(
             f"{far} values are farther than {FARTHEST:g} deviations from the mean of the training part: they "
@@ -178,6 +179,21 @@ def _set_up(
         "last value" if forecaster.base is None else "linear autoregression",
     )  # fmt: skip
     return forecaster, nodes
+
+
+def _warn_of_covariates(context: Context, forecaster: Forecaster, begins: bool) -> None:
+    """Of numbers of what is known beforehand that are cut, and of columns that say nothing in the training
+    part. begins: the network learns from drawn weights on."""
+    if far := forecaster.windows.far_known:
+        context.warn(
+            f"{far} numbers known beforehand are farther than {FARTHEST:g} deviations from the mean of the "
+            "training part: they are read as if they were that far"
+        )
+    if (still := forecaster.windows.still_known) and begins:
+        context.warn(
+            f"{still} of the columns known beforehand have one value in all of the training part: nothing is "
+            "learned of what they do later; leave them out"
+        )
 
 
 def _check_known(context: Context, loaded: Loaded, forecaster: Forecaster) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.errors import GraphError
-from app.gnn.forecast.series import SeriesScale
+from app.gnn.forecast.series import FARTHEST, SeriesScale
 
 NO_COLUMNS = (0, 0)
 KEYS = ("graph.covariates", "graph.shared_covariates")
@@ -37,11 +37,12 @@ class Covariates:
         """(a, b)."""
         return self.own.shape[2], self.shared.shape[1]
 
-    def check(self, steps: int, horizon: int) -> None:
-        """Refuse what does not reach as far as what is forecast. Raises GraphError."""
+    def reaching(self, steps: int, horizon: int) -> "Covariates":
+        """Those as far as what is forecast, which are read. Raises GraphError where they do not reach."""
         for name, columns, found in zip(self.names, self.counts, (self.own.shape[1], len(self.shared))):
             if columns:
                 check_reach(name, found, steps, horizon)
+        return self.between(0, steps + horizon)
 
     def between(self, begin: int, end: int) -> "Covariates":
         """Those of the steps begin .. end-1."""
@@ -73,6 +74,15 @@ def small_parts(given: Covariates, scale: SeriesScale) -> tuple[np.ndarray, np.n
         SeriesScale(scale.mean[:, part], scale.deviation[:, part]) for part in (slice(a), slice(a, None))
     )
     return own.small(given.own), shared.small(given.shared[None])[0]
+
+
+def far_and_still(group: Group, own: np.ndarray, shared: np.ndarray, first: int) -> tuple[int, int]:
+    """Of both about 0 how many numbers are FARTHEST away, and how many columns are 0 in all of the first
+    steps, as those are that have one value there. Ranks: all call; the same on all."""
+    found = [np.count_nonzero(np.abs(own) >= FARTHEST), *np.count_nonzero(own[:, :first], axis=(0, 1))]
+    far, *moves = group.sum_integers(np.array(found, dtype=np.int64)).tolist()
+    moves += np.count_nonzero(shared[:first], axis=0).tolist()
+    return far + int(np.count_nonzero(np.abs(shared) >= FARTHEST)), moves.count(0)
 
 
 def ahead_columns(horizon: int, walks: int, counts: tuple[int, int]) -> int:

@@ -39,19 +39,23 @@ class Regression:
 def regress(steps: Steps, windows: Windows, ends: np.ndarray, ridge: float) -> Regression:
     """The regressions on windows that end at some steps. Ranks: all call; the same bits on any number of
     them."""
-    total, k = None, 0
-    for piece in windows.pieces(ends):
-        batch = windows.batch(piece)
-        steps.begin(len(piece))
-        k = batch.linear.shape[1]
-        found = np.array(steps.device.get(steps.sum(_roots(steps, batch))), dtype=np.float64)
-        total = found if total is None else total + found
-    both = total.reshape(k, k + windows.outputs)
+    both = _sums(steps, windows, ends)
+    k = len(both)
     square, right = both[:, :k], both[:, k:]
     count, own = windows.own_columns, np.zeros((k, windows.outputs))
     own[:count] = ridge_solution(square[:count, :count], right[:count], ridge)
     more = ridge_solution(square, right, ridge) if k > count else None
     return Regression(*(None if each is None else each.astype(np.float32) for each in (own, more)))
+
+
+def _sums(steps: Steps, windows: Windows, ends: np.ndarray) -> np.ndarray:
+    """[k, k + H C] float64, V^T w [V | Y]. Ranks: all call."""
+    total = 0.0
+    for piece in windows.pieces(ends):
+        batch = windows.batch(piece)
+        steps.begin(len(piece))
+        total += np.array(steps.device.get(steps.sum(_roots(steps, batch))), dtype=np.float64)
+    return total.reshape(-1, batch.linear.shape[1] + windows.outputs)
 
 
 def _roots(steps: Steps, batch: Batch) -> Array:
@@ -67,20 +71,18 @@ def _roots(steps: Steps, batch: Batch) -> Array:
 def ridge_solution(square: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray:
     """[k, m] float64, (S + ridge diag(S))^-1 R of a positive semidefinite S [k, k] and R [k, m].
 
-    By Cholesky's factors, column after column; a column that no row has anything in, or that others make up
-    but for rounding, gets zeros.
+    By Cholesky's factors, column after column, each taken from all behind it: L has factors in the columns
+    before j, on and below the diagonal, and from j on what is left of S. A column that no row has anything
+    in, or that others make up but for rounding, gets zeros.
     """
     k = len(square)
-    S = square + np.diag(ridge * np.diag(square))
-    L, least = np.zeros_like(S), 1e-7 * np.diag(S)
-    used = np.zeros(k, dtype=bool)
+    L = square + np.diag(ridge * np.diag(square))
+    least, used = 1e-7 * np.diag(L), np.zeros(k, dtype=bool)
     for j in range(k):
-        column = S[:, j].copy()
-        for i in range(j):
-            column -= L[:, i] * L[j, i]
-        used[j] = column[j] > least[j]
-        if used[j]:
-            L[j:, j] = column[j:] / np.sqrt(column[j])
+        used[j] = L[j, j] > least[j]
+        L[j:, j] = L[j:, j] / np.sqrt(L[j, j]) if used[j] else 0
+        below = L[j + 1 :, j].copy()
+        L[j + 1 :, j + 1 :] -= below[:, None] * below
     X = right.astype(np.float64)
     for j in range(k):
         X[j] = X[j] / L[j, j] if used[j] else 0

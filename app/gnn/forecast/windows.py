@@ -8,7 +8,14 @@ import numpy as np
 
 from app.case.forecast import ForecastCase
 from app.comm.group import Group
-from app.gnn.forecast.covariates import NO_COLUMNS, Covariates, ahead_columns, small_parts, step_columns
+from app.gnn.forecast.covariates import (
+    NO_COLUMNS,
+    Covariates,
+    ahead_columns,
+    far_and_still,
+    small_parts,
+    step_columns,
+)
 from app.gnn.forecast.hops import Hops
 from app.gnn.forecast.series import FARTHEST, Parts, SeriesScale, filled
 
@@ -77,6 +84,7 @@ class Windows:
         firsts = range(0, hops.sides * hops.powers, max(hops.powers, 1))
         self._first_walks = [self._walks[first] for first in firsts]
         self.covariates, self._of_nodes, self._first_of_nodes = NO_COLUMNS, [], []
+        self.far_known = self.still_known = 0
         self._shared = np.zeros((self.steps + case.horizon, 0), dtype=np.float32)
         if covariates is not None:
             self._read_covariates(*covariates, hops, firsts)
@@ -84,6 +92,8 @@ class Windows:
     def _read_covariates(self, given: Covariates, scale: SeriesScale, hops: Hops, firsts: range) -> None:
         """Bring them to the device, with their random walks. Ranks: all call."""
         self.covariates, (own, self._shared) = given.counts, small_parts(given, scale)
+        found = far_and_still(self.group, own[: self.n_real], self._shared, self.parts.steps)
+        self.far_known, self.still_known = found
         if not given.counts[0]:
             return
         own[self.n_real :] = 0

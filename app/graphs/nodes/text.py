@@ -91,7 +91,7 @@ def _flags_by_line(source: Source, text: bytes, line: int) -> bytes:
 
 def has_number(source: Source, line: bytes) -> bool:
     """Whether some field of a line of features or values is a number; the file plays no part."""
-    return any(map(_is_number, _fields(line)))
+    return any(map(is_number, _fields(line)))
 
 
 def is_label(source: Source, line: bytes) -> bool:
@@ -169,7 +169,7 @@ def _class_names(source: Source) -> list[bytes]:
             return []
         check_text(source, name, number)
         fault = fault_of_name(name)
-        if fault is None and (_is_number(name) or (b"," in name and not quoted)):
+        if fault is None and (is_number(name) or (b"," in name and not quoted)):
             fault = f"found '{shown(name)}' among names of classes"
         if fault is None and len(found) == MOST_CLASSES and name not in found:
             fault = f"found more than {MOST_CLASSES} names of classes"
@@ -250,12 +250,12 @@ def _number(source: Source, field: bytes, line: int, right: str, empty: bool) ->
     plain = field.strip(b" \t\r")
     if empty and not plain:
         return np.nan
-    if not _is_number(plain):
+    if not is_number(plain):
         raise source.error(f"found '{shown(field)}'; {right}", line)
     return float(plain)
 
 
-def _is_number(field: bytes) -> bool:
+def is_number(field: bytes) -> bool:
     """Whether a field holds a number."""
     try:
         float(field)

@@ -103,7 +103,7 @@ def begun(
         check_weights(case.gnn.edge_weights, loaded)
         (parts or Parts.of(case.forecast, S_own.shape[1])).check(loaded.graph.name, S_own.shape[1], True)
         if covariates is not None:
-            covariates.check(S_own.shape[1], case.forecast.horizon)
+            covariates = covariates.reaching(S_own.shape[1], case.forecast.horizon)
     masks = holes_of(group, S_own[:, :known]) > 0
     _refuse_too_large(context, loaded, S_own, masks, covariates)
     block = context.rows(loaded, case.forecast.batch * case.gnn.hidden)

@@ -65,7 +65,7 @@ def origins_of(
     with raise_together(context.group, "checking the series"):
         origins = origins_of_study(case.forecast, case.study, shape[1], name)
         if covariates is not None:
-            covariates.check(shape[1], case.forecast.horizon)
+            covariates = covariates.reaching(shape[1], case.forecast.horizon)
     masks = holes_of(context.group, S_own) > 0
     _say(context, loaded, origins)
     inner, loaded, S_own, covariates = whole_where_small(context, loaded, S_own, masks, covariates)
