@@ -31,6 +31,7 @@ from app.case.rules.studies import READ_BY_ALL, READ_BY_KIND
 from app.case.run import OutputCase, RunCase
 from app.case.search import SearchCase
 from app.case.smooth import OF_SCALE, READ
+from app.case.study import StudyCase
 from app.case.table import bare_type
 from app.case.text import case_digest, help_text, to_toml
 from app.errors import CaseError
@@ -414,6 +415,32 @@ def test_a_wrong_override_says_what_is_right(case_file, override, message):
 def test_keys_of_other_learners_and_studies_are_refused(case_file, overrides, message):
     (line,) = mistakes(case_file(SOLVABLE), *overrides)
     assert message in line
+
+
+def test_keys_of_what_the_command_line_replaces_go_with_it(case_file):
+    study = '[run]\ntask = "study"\n[study]\nkind = "density"\nscales = [2]\nrounds = 4\n'
+    path = case_file(SOLVABLE + study)
+    case = load(path, ["study.kind=inference"])
+    assert (case.study.scales, case.study.rounds) == (StudyCase().scales, 4)
+    assert load(path, ["run.task=train"]).study == StudyCase()
+    (line,) = mistakes(path, "study.kind=inference", "study.scales=[3]")
+    assert 'study.scales (command line): is read by study.kind = "density", got "inference"' in line
+    agent = '[policy]\nweights = "train"\n[agent]\nepsilon_decay_steps = 9\nbatch = 8\n'
+    path = case_file(SOLVABLE + agent)
+    case = load(path, ["agent.learner=ppo"])
+    assert (case.agent.epsilon_decay_steps, case.agent.batch) == (AgentCase().epsilon_decay_steps, 8)
+    load(case_file(to_toml(case)), [])
+    assert "agent.warmup (command line): is read" in mistakes(path, "agent.learner=ppo", "agent.warmup=9")[0]
+
+
+def test_what_nothing_reads_in_a_file_is_refused_whatever_the_command_line_says(case_file):
+    path = case_file(SOLVABLE + '[policy]\nweights = "train"\n[agent]\nclip = 0.1\n')
+    for overrides in ([], ["seed=2"], ["agent.learner=reinforce"]):
+        (line,) = mistakes(path, *overrides)
+        assert 'agent.clip (line 7): is read by agent.learner = "ppo"' in line
+    path = case_file('[graph]\ngenerator = "ba"\nnodes = 9\nd = 2\nedges = 8\n')
+    (line,) = mistakes(path)
+    assert "graph.edges (line 5): is not read by" in line
 
 
 def test_keys_that_are_read_are_not_refused(case_file):

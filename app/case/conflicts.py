@@ -33,8 +33,13 @@ def conflicts(
     written                    in a file, or on a command line; calls from Python have studies of their own
     """
     found = list(_wrong(case, places, has_graphs, has_training))
-    unread = (*OF_UNREAD, *OF_UNREAD_IN_FILES) if written else OF_UNREAD
-    yield from found or (each for rules in unread for each in _located(rules(case), places))
+    yield from found or _located(unread(case, written), places)
+
+
+def unread(case: Case, written: bool) -> Iterator[Mistake]:
+    """The keys that nothing reads; written: see conflicts."""
+    for rules in (*OF_UNREAD, *OF_UNREAD_IN_FILES) if written else OF_UNREAD:
+        yield from rules(case)
 
 
 def _wrong(case: Case, places: Places, has_graphs: bool, has_training: bool) -> Iterator[str]:

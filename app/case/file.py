@@ -9,6 +9,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ from msgspec import convert, structs, to_builtins
 
 from app.case.check import mistakes, where
 from app.case.config import GRAPH_TABLES, Case, Keys, all_tables, graph_tables, type_of
-from app.case.conflicts import conflicts
+from app.case.conflicts import conflicts, unread
 from app.case.graph import (
     BY_GENERATOR,
     GRAPH_BESIDE,
@@ -56,9 +57,11 @@ def load(path: str, overrides: list[str]) -> Case:
     study.data of a study where LOCKSTEP_DATA is set.
     """
     data, places = _read(path)
+    own = deepcopy(data)
     for keys, value in _parse_overrides(overrides):
         _lay_over(data, places, keys, value)
     _last_source_wins(data, places)
+    _drop_former(data, places, own)
     case = _checked(printable(path), data, places, os.path.dirname(os.path.abspath(path)))
     if case.run.name:
         return case
@@ -312,6 +315,27 @@ def _drop_unread(table: dict[str, Any], from_file: set[str]) -> None:
         return
     for key in from_file & (of_generators - {*BY_GENERATOR.get(name, ())}):
         del table[key]
+
+
+def _drop_former(data: dict[str, Any], places: Places, own: dict[str, Any]) -> None:
+    """Take out keys that the case file's own choices read, of a learner, a kind of study or a task, and those
+    of the command line in their place do not.
+
+    own   the data of the file alone: what nothing reads there stays, to be refused
+    """
+    gone = {keys for keys in _unread(data) if places.get(keys) != COMMAND_LINE}
+    for keys in gone - _unread(own) if gone else ():
+        table = data
+        for key in keys[:-1]:
+            table = table[key]
+        del table[keys[-1]]
+
+
+def _unread(data: dict[str, Any]) -> set[Keys]:
+    """The keys of parsed data that nothing reads; none where a value is wrong by itself."""
+    if any(mistakes(Case, data, (), {})):
+        return set()
+    return {keys for keys, _ in unread(convert(data, Case), True)}
 
 
 # --------------------------------------------------------------------------------

@@ -66,8 +66,8 @@ def _unread(graphs: GraphCase, by_relations: bool) -> Iterator[tuple[str, str]]:
         others = ", ".join(each for each, keys in BY_GENERATOR.items() if key in keys)
         what = "drawn triples" if by_relations else f"graph.generator = {show(graphs.generator)}"
         yield key, f"is not read by {what}, but by {others}; leave it out"
-    if graphs.edges:
-        for key in changed(graphs, ("d",) if "d" in read else ()):
+    if graphs.edges and {"d", "edges"} <= {*read}:
+        for key in changed(graphs, ("d",)):
             yield key, f"is not read beside graph.edges; {GraphCase().d} would be right, got {graphs.d}"
 
 

@@ -116,7 +116,7 @@ def unread_by_tasks(case: Case) -> Iterator[Mistake]:
     task, kind = case.run.task, case.study.kind
     if task in ("train", "solve") or (task == "study" and kind in OF_AGENTS):
         return
-    right = 'is read by run.task = "train", or with policy.weights = "train"'
+    right = 'is read by run.task = "train", and by "solve" with policy.weights = "train"'
     if (task, kind) == ("study", "quality"):
         right = 'is not read by study.kind = "quality", which takes those of study.recipes'
     for key in changed(case.agent, AgentCase.__struct_fields__):
