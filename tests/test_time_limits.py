@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from mpi4py import MPI
 from msgspec import structs
 from test_row_reductions import SELF
@@ -17,10 +18,11 @@ from app.bounds.certificate import BadCertificate
 from app.bounds.dfvs.feasible import cycle_left
 from app.bounds.feasible import fault_of_tree
 from app.case.config import Case
+from app.graphs.arrangement import arrangement_of
 from app.graphs.digraph import from_arcs
 from app.graphs.graph import from_edges
 from app.graphs.joined import components
-from app.graphs.lists import kept_rows, row_counts, rows_with
+from app.graphs.lists import kept_rows, row_counts, rows_ascend, rows_with
 from app.graphs.sized import sized_of
 from app.graphs.steiner import SteinerCore, steiner_of
 from app.reductions.steiner.reducer import SteinerReducer, Untouched
@@ -586,6 +588,27 @@ def test_entries_of_rows_are_counted(n):
     assert [[int(names[u]) for u in each] for each in near] == [
         [int(u) for u in whole[v] if kept[u]] for v in names.tolist()
     ]
+
+
+@pytest.mark.parametrize("rows", [[], [[]], [[3], [], [1, 2], []], [[1, 3], [3, 1]], [[], [2, 2], [4]]])
+def test_rows_ascend_where_each_of_them_does(rows):
+    ptr = np.append(0, np.cumsum([len(row) for row in rows])).astype(np.int64)
+    columns = np.array([each for row in rows for each in row], dtype=np.int32)
+    assert rows_ascend(columns, ptr) == all(a < b for row in rows for a, b in itertools.pairwise(row))
+
+
+@pytest.mark.parametrize("n", [1, 9, 30])
+def test_what_nodes_in_any_order_induce_has_ascending_rows(n):
+    draws = np.random.default_rng(n)
+    graph = from_edges(n, *draws.integers(n, size=(2, n)), draws.integers(1, 9, n))
+    asked, label = arrangement_of(graph, "length"), components(graph.indptr, graph.indices)
+    dense = sp.csr_array((asked.weights, asked.indices, asked.indptr), shape=(n, n)).toarray()
+    ends = np.flatnonzero(np.diff(asked.indptr))
+    for nodes in (ends, ends[np.argsort(label[ends], kind="stable")], draws.permutation(n)[: n // 2 + 1]):
+        part = asked.induced(nodes)
+        found = sp.csr_array((part.weights, part.indices, part.indptr), shape=(len(nodes),) * 2)
+        assert np.array_equal(found.toarray(), dense[np.ix_(nodes, nodes)])
+        assert rows_ascend(part.indices, part.indptr)
 
 
 def test_components_are_numbered_by_their_lowest_nodes():
