@@ -27,6 +27,7 @@ from app.graphs.sized import sized_of
 from app.graphs.steiner import SteinerCore, steiner_of
 from app.reductions.steiner.reducer import SteinerReducer, Untouched
 from app.reductions.steiner.verify import verify_log
+from app.search.arrangement import tools as arrangement_tools
 from app.search.coloring import tools as coloring_tools
 from app.search.communities import baselines as communities
 from app.search.cover import start as cover_start
@@ -588,6 +589,23 @@ def test_entries_of_rows_are_counted(n):
     assert [[int(names[u]) for u in each] for each in near] == [
         [int(u) for u in whole[v] if kept[u]] for v in names.tolist()
     ]
+
+
+@pytest.mark.parametrize(("rule", "looks"), [("sloan", 1), ("king", 2), ("breadth_first", None)])
+def test_plain_orders_that_would_take_too_long_are_not_begun_and_a_replay_has_none(monkeypatch, rule, looks):
+    graph, found = nx.gnm_random_graph(200, 420, seed=5), entries(monkeypatch)
+    settings = BRIEF | {"search.steps": 5, "search.reductions": False, "search.baselines": False}
+    with monkeypatch.context() as slow:
+        slow.setitem(arrangement_tools.SECONDS, rule, NO_TIME)
+        brief = solve(graph, "arrangement", search_seconds=60.0, settings=settings, comm=MPI.COMM_WORLD)
+        free = solve(graph, "arrangement", settings=settings, comm=MPI.COMM_WORLD)
+    replay = found[0]["replay"]
+    assert looks is None or f"search.start_looks={looks}" in replay
+    again = solve(graph, "arrangement", settings=replayed(replay, settings), comm=MPI.COMM_SELF)
+    assert again.digest == brief.digest and found[0]["greedy"] == found[2]["greedy"]
+    usual = solve(graph, "arrangement", settings=settings, comm=MPI.COMM_WORLD)
+    assert free.digest == usual.digest  # no limit, no estimate counts
+    assert rule != "sloan" or found[0]["greedy"] > found[3]["greedy"]
 
 
 @pytest.mark.parametrize("rows", [[], [[]], [[3], [], [1, 2], []], [[1, 3], [3, 1]], [[], [2, 2], [4]]])
