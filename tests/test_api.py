@@ -4,6 +4,7 @@ import importlib.util
 import json
 import re
 import sys
+import threading
 import warnings
 from xml.etree import ElementTree
 
@@ -19,7 +20,8 @@ from app import TrainingRun, api, classify, predict_links, solve, train
 from app.errors import CaseError, GraphError
 from app.rl import rollout
 from app.rl.learners import LEARNERS
-from app.tasks import compare, rollouts
+from app.search.cover.tools import CoverTools
+from app.tasks import answer, compare, rollouts
 from app.tasks.context import context_of_settings
 from app.tasks.train import run_train
 
@@ -201,6 +203,17 @@ def test_a_graph_without_nodes_or_edges_needs_nothing():
     for graph in (nx.Graph(), nx.empty_graph(5)):
         solution = solve(graph)
         assert (solution.nodes, solution.objective, solution.bound, solution.gap) == ([], 0, 0, 0.0)
+
+
+def test_tools_are_made_by_the_thread_that_calls(monkeypatch):
+    """Of a command it is another one, which a caller's KeyboardInterrupt would leave at work."""
+    makers, made = [], CoverTools.__init__
+    monkeypatch.setattr(answer, "LONG", 0)
+    monkeypatch.setattr(
+        CoverTools, "__init__", lambda *given: made(*given) or makers.append(threading.current_thread())
+    )
+    assert solve(nx.star_graph(4), "mvc").objective == 1
+    assert set(makers) == {threading.current_thread()}
 
 
 def test_what_was_trained_can_be_used_and_saved(tmp_path):

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from mpi4py import MPI
 from msgspec import structs
 from test_row_reductions import SELF
@@ -17,14 +18,16 @@ from app.bounds.certificate import BadCertificate
 from app.bounds.dfvs.feasible import cycle_left
 from app.bounds.feasible import fault_of_tree
 from app.case.config import Case
+from app.graphs.arrangement import arrangement_of
 from app.graphs.digraph import from_arcs
 from app.graphs.graph import from_edges
 from app.graphs.joined import components
-from app.graphs.lists import kept_rows, row_counts, rows_with
+from app.graphs.lists import kept_rows, row_counts, rows_ascend, rows_with
 from app.graphs.sized import sized_of
 from app.graphs.steiner import SteinerCore, steiner_of
 from app.reductions.steiner.reducer import SteinerReducer, Untouched
 from app.reductions.steiner.verify import verify_log
+from app.search.arrangement import tools as arrangement_tools
 from app.search.coloring import tools as coloring_tools
 from app.search.communities import baselines as communities
 from app.search.cover import start as cover_start
@@ -586,6 +589,44 @@ def test_entries_of_rows_are_counted(n):
     assert [[int(names[u]) for u in each] for each in near] == [
         [int(u) for u in whole[v] if kept[u]] for v in names.tolist()
     ]
+
+
+@pytest.mark.parametrize(("rule", "looks"), [("sloan", 1), ("king", 2), ("breadth_first", None)])
+def test_plain_orders_that_would_take_too_long_are_not_begun_and_a_replay_has_none(monkeypatch, rule, looks):
+    graph, found = nx.gnm_random_graph(200, 420, seed=5), entries(monkeypatch)
+    settings = BRIEF | {"search.steps": 5, "search.reductions": False, "search.baselines": False}
+    with monkeypatch.context() as slow:
+        slow.setitem(arrangement_tools.SECONDS, rule, NO_TIME)
+        brief = solve(graph, "arrangement", search_seconds=60.0, settings=settings, comm=MPI.COMM_WORLD)
+        free = solve(graph, "arrangement", settings=settings, comm=MPI.COMM_WORLD)
+    replay = found[0]["replay"]
+    assert looks is None or f"search.start_looks={looks}" in replay
+    again = solve(graph, "arrangement", settings=replayed(replay, settings), comm=MPI.COMM_SELF)
+    assert again.digest == brief.digest and found[0]["greedy"] == found[2]["greedy"]
+    usual = solve(graph, "arrangement", settings=settings, comm=MPI.COMM_WORLD)
+    assert free.digest == usual.digest  # no limit, no estimate counts
+    assert rule != "sloan" or found[0]["greedy"] > found[3]["greedy"]
+
+
+@pytest.mark.parametrize("rows", [[], [[]], [[3], [], [1, 2], []], [[1, 3], [3, 1]], [[], [2, 2], [4]]])
+def test_rows_ascend_where_each_of_them_does(rows):
+    ptr = np.append(0, np.cumsum([len(row) for row in rows])).astype(np.int64)
+    columns = np.array([each for row in rows for each in row], dtype=np.int32)
+    assert rows_ascend(columns, ptr) == all(a < b for row in rows for a, b in itertools.pairwise(row))
+
+
+@pytest.mark.parametrize("n", [1, 9, 30])
+def test_what_nodes_in_any_order_induce_has_ascending_rows(n):
+    draws = np.random.default_rng(n)
+    graph = from_edges(n, *draws.integers(n, size=(2, n)), draws.integers(1, 9, n))
+    asked, label = arrangement_of(graph, "length"), components(graph.indptr, graph.indices)
+    dense = sp.csr_array((asked.weights, asked.indices, asked.indptr), shape=(n, n)).toarray()
+    ends = np.flatnonzero(np.diff(asked.indptr))
+    for nodes in (ends, ends[np.argsort(label[ends], kind="stable")], draws.permutation(n)[: n // 2 + 1]):
+        part = asked.induced(nodes)
+        found = sp.csr_array((part.weights, part.indices, part.indptr), shape=(len(nodes),) * 2)
+        assert np.array_equal(found.toarray(), dense[np.ix_(nodes, nodes)])
+        assert rows_ascend(part.indices, part.indptr)
 
 
 def test_components_are_numbered_by_their_lowest_nodes():

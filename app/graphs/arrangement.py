@@ -26,6 +26,7 @@ from app.errors import GraphError
 from app.graphs.fixed_point import LARGEST, whole_numbers
 from app.graphs.graph import Graph
 from app.graphs.joined import components
+from app.graphs.lists import entries_of, row_counts, rows_ascend
 from app.graphs.orders import places_of
 
 LENGTH, BANDWIDTH, CUTWIDTH, SEPARATION, PROFILE = KINDS = (
@@ -111,27 +112,23 @@ class Arrangement:
 
     def induced(self, nodes: np.ndarray) -> "Arrangement":
         """That of some nodes [k], in their order."""
-        place = np.full(self.n, -1, dtype=np.int64)
+        place = np.full(self.n, -1, dtype=np.int32)
         place[nodes] = np.arange(len(nodes))
-        degrees = self.indptr[nodes + 1] - self.indptr[nodes]
-        ends = np.cumsum(degrees)
-        ascending = bool((np.diff(nodes) > 0).all())
-        if ascending and len(self.indices) == int(degrees.sum()):  # only nodes without edges are left out
-            columns = place[self.indices].astype(np.int32)
-            return Arrangement(self.kind, np.append(0, ends), columns, self.weights, self.unit)
-        entry = np.arange(int(degrees.sum())) + np.repeat(self.indptr[nodes] - (ends - degrees), degrees)
-        columns = place[self.indices[entry]]
-        kept = columns >= 0
-        rows, columns = np.repeat(np.arange(len(nodes)), degrees)[kept], columns[kept]
-        indptr = np.zeros(len(nodes) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(rows, minlength=len(nodes)), out=indptr[1:])
-        weights = self.weights[entry][kept]
-        if not ascending:  # else columns ascend as they are
+        ptr = np.append(0, np.cumsum(self.indptr[nodes + 1] - self.indptr[nodes]))
+        whole = len(self.indices) == int(ptr[-1])  # only nodes without edges are left out
+        if whole and bool((np.diff(nodes) > 0).all()):
+            return Arrangement(self.kind, ptr, place[self.indices], self.weights, self.unit)
+        entry = entries_of(self.indptr, nodes)
+        columns, weights = place[self.indices[entry]], self.weights[entry]
+        if not whole:
+            kept = columns >= 0
+            ptr = np.append(0, np.cumsum(row_counts(kept, ptr)))
+            columns, weights = columns[kept], weights[kept]
+        if not rows_ascend(columns, ptr):
             # The matrix is its own transpose, which SciPy makes in linear time with columns that ascend.
-            found = sparse.csr_array((weights, columns, indptr), shape=(len(nodes),) * 2).tocsc()
-            columns, weights = found.indices, found.data
-        columns = columns.astype(np.int32)
-        return Arrangement(self.kind, indptr, columns, np.ascontiguousarray(weights), self.unit)
+            found = sparse.csr_array((weights, columns, ptr), shape=(len(nodes),) * 2).tocsc()
+            columns, weights = found.indices.astype(np.int32), found.data
+        return Arrangement(self.kind, ptr, columns, np.ascontiguousarray(weights), self.unit)
 
     def pattern(self, name: str) -> Graph:
         """The graph of the edges, without weights."""

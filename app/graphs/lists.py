@@ -43,6 +43,14 @@ def kept_rows(ptr: np.ndarray, columns: np.ndarray, kept: np.ndarray) -> tuple[n
     return np.append(0, np.cumsum(row_counts(own, ptr)[kept])), number[columns[own]]
 
 
+def rows_ascend(columns: np.ndarray, ptr: np.ndarray) -> bool:
+    """Whether the columns [nnz] of each row rise; ptr [n+1]."""
+    rise = columns[1:] > columns[:-1]
+    begins = ptr[1:-1]
+    rise[begins[(begins > 0) & (begins < len(columns))] - 1] = True
+    return bool(rise.all())
+
+
 def by_columns(ptr: np.ndarray, columns: np.ndarray, count: int) -> np.ndarray:
     """[nnz] int64, the entries by their columns, those of one column as they are; in linear time.
 

@@ -14,6 +14,7 @@ import numpy as np
 from app.aside import aside
 from app.case.config import Case
 from app.case.search import STARTS, SearchCase
+from app.checkpoint.checkpoints import NOTHING_KEPT
 from app.checkpoint.store import State
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, Ended, FixedNodesError, GraphError, LockstepError
@@ -213,7 +214,9 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
             for told in without_effect(instance, partial(_called, context.case, loaded, whole)):
                 context.warn(f"{whole.name}: {told}")
             make = partial(problem.toolbox, instance)
-            toolbox = aside(make) if whole.n + len(whole.indices) >= LONG else make()
+            # Of a call from Python signals are the caller's, who is left with no thread at work.
+            heard = context.keeper is not NOTHING_KEPT and whole.n + len(whole.indices) >= LONG
+            toolbox = aside(make) if heard else make()
         except FixedNodesError as error:
             named = error.words.format(*(_called(context.case, loaded, whole, node) for node in error.nodes))
             raise CaseError(f"search.inside, search.outside: {named}") from None

@@ -168,26 +168,37 @@ class ArrangementTools(OrderTools):
         """The best of the plain orders of the graph, as the core has them, as far as there is time.
 
         They are those that stand beside an answer, so none of them that was made in time is better than it.
-        Where the time is up before the first one it is the order by breadth.
+        Where the time is up before the first one, or would be, it is the order by breadth.
         """
         inner, compiled = self.inner, self.instance.compiled
-        if self.look():
+        # Cuthill and McKee's order is made for bandwidths; of the others Sloan's is better, the first.
+        names = sorted(RULES, key=lambda each: inner.kind == BANDWIDTH and each != "cuthill_mckee")
+        if self._late(names[:1]) or self.look():
             return self.restrict(breadth_first(self.asked, compiled))
         best = np.arange(inner.n)
         worth = inner.value(best)
-        # Cuthill and McKee's order is made for bandwidths; of the others Sloan's is better, the first.
-        for name in sorted(RULES, key=lambda each: inner.kind == BANDWIDTH and each != "cuthill_mckee"):
+        for made, name in enumerate(names, 1):
             rule = RULES[name][1]
             look = {"look": self.look} if name in LOOKING else {}
             whole = better_way(self.asked, rule(self.asked, compiled, **look))
             order = self.restrict(whole)
             if (value := inner.value(order)) < worth:
                 best, worth = order, value
-            if self.look():
+            if self._late(names[: made + 1]) or self.look():
                 break
             if name in LOOKING:
                 self._made[name] = whole
         return best
+
+    def _late(self, names: list[str]) -> bool:
+        """Whether the last of some rules, one after the other, would not end in the time of a start, by their
+        estimates: it is not begun then. A replay has no limit, and is told so by its looks.
+        """
+        most = self.start_share * self.instance.seconds
+        deaf = [SECONDS[name] * self._size for name in names if name not in LOOKING]
+        late = names[-1] not in LOOKING and 0 < most < sum(deaf)
+        self.unready = self.unready or late
+        return late
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Annealing in rounds; none where nothing is left."""

@@ -61,6 +61,7 @@ class DenseTools(Toolbox):
         barred[instance.outside] = True
         self.names = np.flatnonzero(~barred)
         self.asked = self.whole.part(self.names) if barred.any() else self.whole
+        self._valued: tuple[np.ndarray, tuple[int, int]] | None = None  # the last set, its weight and size
         self._take(self.asked, np.arange(self.asked.n))
 
     def _refuse(self, graph: Graph) -> None:
@@ -88,10 +89,13 @@ class DenseTools(Toolbox):
 
     def _inside(self, solution: np.ndarray) -> tuple[int, int]:
         """The weight of the edges in a set, and its size, by the rows of the whole graph."""
-        graph = self.graph
-        entries = entries_of(graph.indptr, np.flatnonzero(solution))
-        inner = entries[solution[graph.indices[entries]]]
-        return int(self.weight[inner].sum()) // 2, int(self.size[solution].sum())
+        if self._valued is None or not np.array_equal(self._valued[0], solution):
+            graph = self.graph
+            entries = entries_of(graph.indptr, np.flatnonzero(solution))
+            inner = entries[solution[graph.indices[entries]]]
+            found = int(self.weight[inner].sum()) // 2, int(self.size[solution].sum())
+            self._valued = solution.copy(), found
+        return self._valued[1]
 
     def measures(self, solution: np.ndarray) -> dict[str, float | int]:
         """How many nodes and edges are inside, what these weigh, and how dense that is."""
