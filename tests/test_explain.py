@@ -221,7 +221,7 @@ def test_whole_graphs_are_explained_by_their_nodes(readout, model):
     graphs = [nx.cycle_graph(6 + i % 3) if i % 2 else nx.star_graph(6 + i % 3) for i in range(24)]
     asked = {
         **QUICK, "gnn.hidden": 4, "gnn.model": model, "gnn.depth": 2, "gnn.readout": readout,
-        "graph.splits": "random", "output.explain": ["g3", "g4"],
+        "graph.splits": "random", "output.explain": ["g3", "g4"], "gnn.epochs": 15,
         "parallel.spatial": WORLD.size,
     }  # fmt: skip
     named, kinds = {f"g{i}": graph for i, graph in enumerate(graphs)}, [i % 2 for i in range(24)]
