@@ -20,6 +20,18 @@ from app.sparse.rowblock import RowBlock
 # Ways to exchange rows. One rank has none to exchange; test_sparse.py asks it for each way all the same.
 EXCHANGES = ["halo", "gather", "staged"] if MPI.COMM_WORLD.Get_size() > 1 else ["auto"]
 
+TOLD = MPI.COMM_WORLD.Dup()  # what rank 0 tells is no message of the ranks' group
+
+
+def by_one(work):
+    """What one process computes, for every rank to compare with: rank 0 does it and tells the others, which
+    would find the same in the time of all of them.
+
+    work   without arguments; of one process, such that it must not use the ranks' group; what it returns is
+           pickled
+    """
+    return TOLD.bcast(work() if TOLD.rank == 0 else None)
+
 
 def seeds(number, quick):
     """Parameters that are ranges of seeds: the first `quick` ones, and all others, which are long."""

@@ -3,6 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import by_one
 from mpi4py import MPI
 from standin_device import StandInDevice
 from test_forecast import FEW, NODES, SMALL, drawn, drawn_graph, forecaster_on, run, weights_of
@@ -172,25 +173,20 @@ def test_widths_follow_how_uncertain_an_hour_is():
 
 
 def test_quantiles_have_the_same_bits_on_any_ranks_and_devices():
-    series, found = drawn(holes=0.03), []
-    devices = HostDevice(compiled=False), HostDevice(), StandInDevice()
-    groups = [Group(MPI.COMM_SELF, devices[0]), Group(MPI.COMM_WORLD, devices[1])]
-    groups += [Group(MPI.COMM_SELF, devices[2])] if MPI.COMM_WORLD.size == 1 else []
-    for group in groups:
-        of = forecaster_on(group, ASKED | {"gnn.epochs": 1}, series)
+    series = drawn(holes=0.03)
+
+    def learned(comm, device):
+        of = forecaster_on(Group(comm, device), ASKED | {"gnn.epochs": 1}, series)
         fit = fit_forecaster(of)
         of.join([fit.weights, weights_of(of.params)])
         judged, intervals = of.judged("test"), conformal(of, 0.75)
-        told = [
-            judged.quantiles.told(),
-            judged.errors["network"].told(),
-            intervals.held.told(),
-            intervals.raw.told(),
-            intervals.constant.told(),
-            [each.told() for each in judged.members],
-        ]
-        found.append((fit.weights, told))
-    (weights, told), *others = found
+        parts = judged.quantiles, judged.errors["network"], *judged.members
+        parts += intervals.held, intervals.raw, intervals.constant
+        return fit.weights, [each.told() for each in parts]
+
+    weights, told = by_one(lambda: learned(MPI.COMM_SELF, HostDevice(compiled=False)))
+    others = [learned(MPI.COMM_WORLD, HostDevice())]
+    others += [learned(MPI.COMM_SELF, StandInDevice())] if MPI.COMM_WORLD.size == 1 else []
     for other, rest in others:
         assert all(np.array_equal(weights[name], other[name]) for name in weights)
         assert rest == told
@@ -200,14 +196,15 @@ def test_ranks_without_nodes_have_the_same_quantiles_and_origins():
     series, graph = drawn(holes=0.02)[:, :3], nx.path_graph(3)
     asked = FEW | ASKED | {"gnn.epochs": 1}
     split = asked | {"parallel.spatial": MPI.COMM_WORLD.size}
-    told = []
-    for comm, settings in ((MPI.COMM_SELF, asked), (None, split)):
+
+    def learned(comm, settings):
         more = {"horizon": 2, "window": 4, "comm": comm}
         found = forecast(graph, series, settings=settings | {"gnn.members": 2}, **more)
         origins = forecast(graph, series, folds=2, settings=settings, **more)
-        told.append((found.digest, found.scores, found.held.held.told(), found.held.raw.told(),
-                     found.held.constant.told(), origins.digest, origins.folds))  # fmt: skip
-    assert told[0] == told[1]
+        held = [each.told() for each in (found.held.held, found.held.raw, found.held.constant)]
+        return found.digest, found.scores, held, origins.digest, origins.folds
+
+    assert learned(None, split) == by_one(lambda: learned(MPI.COMM_SELF, asked))
 
 
 @alone

@@ -6,7 +6,7 @@ from itertools import product
 import msgspec
 import numpy as np
 import pytest
-from helpers import growing_graph, make_blocks, random_graph
+from helpers import by_one, growing_graph, make_blocks, random_graph
 from mpi4py import MPI
 from standin_device import StandInDevice
 from test_learners import AGENTS, short
@@ -43,7 +43,7 @@ from app.tasks.compare import spatial_of, too_large
 from app.tasks.context import Context
 from app.tasks.solve import run_solve
 
-WORLD = MPI.COMM_WORLD
+WORLD, SELF = MPI.COMM_WORLD, Group(MPI.COMM_SELF, HostDevice())
 GRAPHS = [growing_graph(31, 2, 1), random_graph(26, 0.2, 3), growing_graph(40, 3, 4)]
 HELD = [growing_graph(12, 2, 8), random_graph(9, 0.3, 9), growing_graph(11, 3, 5)]
 
@@ -205,7 +205,7 @@ CASES["double"] = changed(short("dqn", 1), agent={"double": True, "gradient_step
 def test_a_grid_trains_what_one_rank_emulates(name, replicas):
     """Every learner, every number of groups: as D replicas on one rank, one after the other."""
     case = with_replicas(CASES[name], replicas)
-    expected = trained(Group(MPI.COMM_SELF, HostDevice()), case)
+    expected = by_one(lambda: trained(SELF, case))
     world = Group(WORLD, HostDevice())
     for groups in grids(replicas) if WORLD.size > 1 else ():
         assert trained(world, case, groups) == expected
@@ -215,7 +215,7 @@ def test_a_grid_trains_what_one_rank_emulates(name, replicas):
 
 def test_the_stand_in_trains_on_a_grid():
     case = with_replicas(CASES["ppo"], 2)
-    expected = trained(Group(MPI.COMM_SELF, HostDevice()), case)
+    expected = by_one(lambda: trained(SELF, case))
     for groups in grids(2):
         assert trained(Group(WORLD, StandInDevice()), case, groups) == expected
 
@@ -302,7 +302,7 @@ class Stopping(Nothing):
 def test_a_grid_goes_on_where_another_stopped(name):
     """The state is that of the replicas, whichever ranks have them."""
     case = with_replicas(CASES[name], 2)
-    expected = trained(Group(MPI.COMM_SELF, HostDevice()), case)
+    expected = by_one(lambda: trained(SELF, case))
     world, middle = Group(WORLD, HostDevice()), case.train.steps // 2
     told = []
     for groups in grids(2):
@@ -321,14 +321,14 @@ def test_ranks_that_have_the_graphs_whole_learn_the_same(name, replicas):
     case = with_replicas(CASES[name], replicas)
     world, middle = Group(WORLD, HostDevice()), case.train.steps // 2
     keeper = At(middle)
-    expected = trained(Group(MPI.COMM_SELF, HostDevice()), case, keeper=keeper)
+    expected, kept = by_one(lambda: (trained(SELF, case, keeper=keeper), keeper.state))
     whole = At(middle)
     assert trained(world, case, unsplit=True, keeper=whole) == expected
     state = whole.state
     if replicas == 1:  # the first rank has it
         state = share_state(world, None if world.rank else state, 0)
-    assert repr(state.values) == repr(keeper.state.values)  # some are not a number
-    assert digest(state.arrays) == digest(keeper.state.arrays)
+    assert repr(state.values) == repr(kept.values)  # some are not a number
+    assert digest(state.arrays) == digest(kept.arrays)
     for unsplit in (False, True):
         last, *rest = trained(world, case, unsplit=unsplit, keeper=At(state=deepcopy(state)))
         assert (last[-1], rest) == (expected[0][-1], [*expected[1:]])
@@ -380,7 +380,7 @@ def test_a_set_is_solved_at_once_as_one_by_one(solver, rest):
     case = changed(SET, search={"solver": solver, "bounds": False})
     if rest.get("spatial") and WORLD.size == 3:
         case = changed(case, graph={"count": 2})  # fewer graphs than groups
-    expected = solved(Group(MPI.COMM_SELF, HostDevice()), case)
+    expected = by_one(lambda: solved(SELF, case))
     parallel = msgspec.structs.replace(case, parallel=ParallelCase(**rest))
     assert solved(Group(WORLD, HostDevice()), parallel) == expected
 
@@ -401,7 +401,7 @@ def test_where_a_graph_is_whole_changes_no_answer(name, solver):
     graph = {"count": 2, "nodes": (40, 50)}
     graph |= {"generator": "uniform_points"} if name == "tsp" else {}
     case = changed(case, graph=graph)
-    expected = solved(Group(MPI.COMM_SELF, HostDevice()), case)
+    expected = by_one(lambda: solved(SELF, case))
     assert any(each["learned"] is not None for each in expected[1])
     for spatial in (0, 1, WORLD.size):
         assert solved(Group(WORLD, HostDevice()), changed(case, parallel={"spatial": spatial})) == expected
@@ -442,7 +442,7 @@ def test_a_graph_beyond_the_limit_of_a_rank_is_split(spatial):
 def test_a_single_graph_is_searched_by_all():
     """parallel.data independent searches of it, as search.starts would ask for."""
     one = changed(SET, graph={"count": 1, "nodes": 90}, search={"baselines": False})
-    expected = solved(Group(MPI.COMM_SELF, HostDevice()), changed(one, search={"starts": 3}))
+    expected = by_one(lambda: solved(SELF, changed(one, search={"starts": 3})))
     world = Group(WORLD, HostDevice())
     assert solved(world, changed(one, parallel={"data": 3})) == expected
     assert solved(world, changed(one, parallel={"data": 2}, search={"starts": 3})) == expected

@@ -4,7 +4,7 @@ import emulator
 import numpy as np
 import pytest
 from conftest import WORLD
-from helpers import growing_graph, listed, make_block, make_blocks, random_graph
+from helpers import by_one, growing_graph, listed, make_block, make_blocks, random_graph
 from mpi4py import MPI
 
 from app.case.policy import PolicyCase
@@ -231,13 +231,19 @@ def test_covers_are_those_of_full_evaluations_and_of_one_rank(ranks, rule):
     group, solo = ranks, Group(MPI.COMM_SELF, HostDevice())
     net, params = network({})
     graph = growing_graph(700, 3, 11)  # large enough to be compacted on the way
-    alone, block = make_block(solo, graph), make_block(group, graph)
-    expected = roll_out(solo, net, params, alone, rule, 0.02, full=True)
+    block = make_block(group, graph)
+
+    def alone():
+        own = make_block(solo, graph)
+        cover = roll_out(solo, net, params, own, rule, 0.02, full=True)
+        return cover.chosen_at_own[: own.n_real], cover.evaluations
+
+    chosen_at, evaluations = by_one(alone)
     for full in (False, True):
         cover = roll_out(group, net, params, block, rule, 0.02, full=full)
         whole = group.gather_host(cover.chosen_at_own[: block.n_real], block.rows.row_counts())
-        np.testing.assert_array_equal(whole, expected.chosen_at_own[: alone.n_real])
-        assert cover.evaluations == expected.evaluations
+        np.testing.assert_array_equal(whole, chosen_at)
+        assert cover.evaluations == evaluations
 
 
 def test_one_at_a_time_on_any_number_of_ranks(ranks):

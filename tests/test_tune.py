@@ -7,6 +7,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import by_one
 from jobs import PROGRAM, mpirun, run_job
 from test_gnn_studies import alone as one_rank
 from test_gnn_studies import study_of
@@ -218,7 +219,7 @@ def test_the_best_go_on_with_twice_as_many_seeds(trials, seeds, race, expected):
 
 def test_the_same_trial_is_found_on_any_ranks(group):
     """Each rank trains trials of its own, or all of them share each."""
-    whole = run_tune(study_of(one_rank(group), STUDY))
+    whole = by_one(lambda: run_tune(study_of(one_rank(group), STUDY)))
     settings = [{}, {"parallel.spatial": group.size}]
     for found in [run_tune(study_of(group, {**STUDY, **each})) for each in settings]:
         assert found == whole
@@ -358,7 +359,7 @@ def test_keys_of_relational_networks_are_tried():
 
 
 def test_the_same_relational_trial_is_found_on_any_ranks(group):
-    whole = run_tune(context_of(one_rank(group), RELATIONAL))
+    whole = by_one(lambda: run_tune(context_of(one_rank(group), RELATIONAL)))
     for more in ({}, {"parallel.spatial": group.size}):
         assert run_tune(context_of(group, {**RELATIONAL, **more})) == whole
     assert [row["seeds"] for row in whole["rows"]] == [2, 2, 1, 1, 1, 1]

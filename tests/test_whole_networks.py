@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import PARALLEL, WORLD
+from helpers import by_one
 from jobs import ROOT
 from mpi4py import MPI
 from test_main import metrics, result_of
@@ -173,9 +174,9 @@ LEARNED = (
 @pytest.mark.parametrize("learn", LEARNED, ids=lambda each: each.__name__)
 def test_where_a_network_learns_changes_no_bit(learn, by_size, monkeypatch):
     """By size, on every rank, and split over all."""
-    expected, apart, make = learn({}, MPI.COMM_SELF), [], Context.whole
+    expected, apart, make = by_one(lambda: learn({}, MPI.COMM_SELF)), [], Context.whole
     monkeypatch.setattr(Context, "whole", lambda self: apart.append(1) or make(self))
-    for spatial in (0, 1, WORLD.size):
+    for spatial in sorted({0, 1, WORLD.size}):
         apart.clear()
         assert learn({"parallel.spatial": spatial}, WORLD) == expected
         assert bool(apart) == (PARALLEL and spatial < 2)
