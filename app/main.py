@@ -20,7 +20,14 @@ from app.checkpoint.checkpoints import Checkpoints, Stops
 from app.checkpoint.signals import Signals, heard_early, let_interrupts_raise
 from app.comm.grid import fit_groups
 from app.comm.group import Group
-from app.comm.guard import abort, abort_on_uncaught, abort_short, agree_on_command, raise_together
+from app.comm.guard import (
+    abort,
+    abort_on_uncaught,
+    abort_short,
+    agree_on_command,
+    leave_together,
+    raise_together,
+)
 from app.device import product_rate
 from app.errors import (
     CaseError,
@@ -88,6 +95,7 @@ def run(command: cli.Command) -> int:
         if rank == 0:
             more = needs if isinstance(error, OutOfMemory) else _advice(error, command)
             cli.say("; ".join([f"lockstep: error: {error}", *more]), error=True)
+        leave_together(MPI.COMM_WORLD)
         return error.exit_code
     except MemoryError as error:  # CuPy's is one too. Only this rank may have seen it: it ends the others
         abort_short(memory_line(command.case, MPI.COMM_WORLD.Get_size(), error))

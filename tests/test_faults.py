@@ -164,6 +164,36 @@ def test_one_rank_that_fails_ends_the_job(cases, fault, name, shown):
     assert printed.count(shown) == 1 or not shown
 
 
+@pytest.mark.mpi_skip
+def test_what_the_first_rank_begins_for_all_is_refused_by_all(cases):
+    points = 'problem.name="tsp"', 'graph.generator="uniform_points"', "graph.nodes=6"
+    graphs = ('train.graphs.generator="er"', "train.graphs.nodes=9", "train.evaluate_graphs=2")
+    code, printed, out = job(cases, "solve", *points, *graphs, "train.steps=10", 'policy.weights="train"')
+    assert code == 2
+    assert printed.count("has no distances between all nodes") == 1
+    assert "Traceback" not in printed
+    assert not is_complete(out)
+
+
+ALONE = """
+import sys, time
+from mpi4py import MPI
+from app.comm.guard import leave_together
+if MPI.COMM_WORLD.Get_rank() == {waiting}:
+    MPI.COMM_WORLD.Dup().Barrier()  # for ever
+leave_together(MPI.COMM_WORLD, {limit})
+"""
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(("waiting", "limit", "right"), [(1, 0.2, 1), (None, 40, 0)])
+def test_a_rank_that_leaves_alone_ends_the_others(waiting, limit, right):
+    text = ALONE.format(waiting=waiting, limit=limit)
+    code, printed = run_job([*mpirun(2), sys.executable, "-c", text], forked=True)
+    assert code == right
+    assert printed.count("rank 0: it ended alone, and the others did not within 0.2 s") == right
+
+
 # ---- the watchdog -----------------------------------------------------------------------------------------
 
 

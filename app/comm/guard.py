@@ -36,6 +36,8 @@ _KINDS = {  # the first that a failure is one of
     6: DiskFull, 7: Halted, 8: Stopped,
 }  # fmt: skip
 _UNEXPECTED = (4, 5)  # of these the traceback is printed, by the rank that has it
+ALONE_S = 60.0  # s that a rank which leaves with an error waits for the others
+NAP_S = 0.005  # s between two looks for them
 
 
 @contextmanager
@@ -214,6 +216,24 @@ def abort_short(text: str) -> None:
         sys.stderr.write(f"lockstep: error: rank {MPI.COMM_WORLD.Get_rank()}: {printable(text)}\n")
         sys.stderr.flush()
     _end_all()
+
+
+def leave_together(comm: MPI.Comm, limit_s: float = ALONE_S) -> None:
+    """Wait until all ranks are about to leave; a rank that an error has made leave alone ends the others.
+
+    An error that ends a run is raised on all ranks alike. Where one was not, by a mistake of this program,
+    the others wait in a collective for a rank that waits for them to leave: neither would ever end.
+    limit_s   seconds that the others may take
+    Ranks     all call
+    """
+    if comm.Get_size() == 1:
+        return
+    met, until = comm.Ibarrier(), time.monotonic() + limit_s
+    while not met.Test():
+        if time.monotonic() > until:
+            abort_short(f"it ended alone, and the others did not within {limit_s:g} s")
+        beat()
+        time.sleep(NAP_S)
 
 
 def _end_all() -> None:

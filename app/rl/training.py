@@ -22,7 +22,7 @@ from app.checkpoint.shared import share_state
 from app.checkpoint.store import State
 from app.comm.grid import Grid, cut_grid
 from app.comm.group import Group
-from app.comm.guard import raise_together
+from app.comm.guard import each_by_itself, raise_together
 from app.errors import CaseError, Diverged, GraphError
 from app.gnn.stopwatch import Stopwatch
 from app.memory.tiers import TierBudget
@@ -366,10 +366,11 @@ def _mean_notes(grid: Grid, replicas: list[Replica], step: int) -> dict[str, flo
 def _begun(grid: Grid, replicas: list[Replica], result: Training, earlier: State | None) -> _SoFar:
     """Where training goes on, or begins; of ranks that are led the first one plays. Ranks: all call."""
     mine = replicas if grid.led is None or grid.led.rank == 0 else []
-    if earlier is not None:
-        return _restore(grid, mine, result, earlier)
-    _renew(grid, mine)
-    return _SoFar()
+    with each_by_itself(grid.led, "beginning to train"):
+        if earlier is not None:
+            return _restore(grid, mine, result, earlier)
+        _renew(grid, mine)
+        return _SoFar()
 
 
 def _state(grid: Grid, replicas: list[Replica], result: Training, so_far: _SoFar) -> State:
