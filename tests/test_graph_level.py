@@ -789,12 +789,14 @@ def test_the_case_that_ships_learns_and_its_estimate_counts_graphs(tmp_path):
 
 
 @alone
-@pytest.mark.parametrize("kind", ["models", "depth"])
-def test_studies_of_sets(tmp_path, kind):
+@pytest.mark.parametrize(
+    ("kind", "vary"),
+    [("models", 'study.models=["gcn", "gin readout_of=all"]'), ("depth", "study.depths=[1, 2]")],
+)
+def test_studies_of_sets(tmp_path, kind, vary):
     command = [
         sys.executable, "run.py", "inputs/graphs.toml", "--out", str(tmp_path / "out"), "run.task=study",
-        f"study.kind={kind}", "graph.count=30", "gnn.epochs=3", "study.seeds=[1, 2]", "study.depths=[1, 2]",
-        'study.models=["gcn", "gin readout_of=all"]',
+        f"study.kind={kind}", "graph.count=30", "gnn.epochs=3", "study.seeds=[1, 2]", vary,
     ]  # fmt: skip
     code, printed = run_job(command)
     assert code == 0, printed

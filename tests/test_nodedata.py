@@ -758,11 +758,12 @@ def test_paths_are_relative_to_the_case(tmp_path):
         (tmp_path / name).write_text("1 2\n")
     (tmp_path / "ogb").mkdir()
     case = tmp_path / "case.toml"
-    case.write_text('[graph]\npath = "g.txt"\nfeatures = "x.npy"\nsplits = "random"\n')
+    learns = '[run]\ntask = "classify"\n'
+    case.write_text(learns + '[graph]\npath = "g.txt"\nfeatures = "x.npy"\nsplits = "random"\n')
     graph = load(str(case), []).graph
     assert (graph.features, graph.splits) == (str(tmp_path / "x.npy"), "random")
-    case.write_text('[graph]\npath = "g.txt"\nlabels = "y.npy"\n')
-    with pytest.raises(CaseError, match=r'graph.labels \(line 3\): no such file: "y.npy"'):
+    case.write_text(learns + '[graph]\npath = "g.txt"\nlabels = "y.npy"\n')
+    with pytest.raises(CaseError, match=r'graph.labels \(line 5\): no such file: "y.npy"'):
         load(str(case), [])
     case.write_text('[graph]\npath = "ogb"\nformat = "ogb"\n')
     assert load(str(case), []).graph.path == [str(tmp_path / "ogb")]

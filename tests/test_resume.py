@@ -391,18 +391,21 @@ def test_ranks_that_solve_at_once_stop_within_an_instance(tmp_path):
     assert result_of(out)["digest"] == digest(case, tmp_path / "whole")
 
 
+PROGRESS = (
+    "study.kind=progress", "study.families=['ba']", "study.targets=[1.0]", "study.variants=['a']",
+    "study.seeds=[1]",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "settings",
     [
-        ("study.kind=learners", "study.problems=['mvc']", "study.learners=['dqn', 'reinforce']"),
-        pytest.param(
-            ("study.kind=progress", "study.families=['ba']", "study.targets=[1.0]", "study.variants=['a']"),
-            marks=pytest.mark.long,
-        ),
         (
-            "study.kind=progress", "study.families=['ba']", "study.targets=[1.0]", "study.variants=['a']",
-            "study.alone=true",
+            "study.kind=learners", "study.problems=['mvc']", "study.learners=['dqn', 'reinforce']",
+            "study.embeddings=['structure2vec']", "study.steps=40",
         ),
+        pytest.param(PROGRESS, marks=pytest.mark.long),
+        (*PROGRESS, "study.alone=true"),
     ],
     ids=["a rank each", "all ranks", "rank 0"],
 )  # fmt: skip
@@ -412,8 +415,8 @@ def test_a_study_stops_within_a_training(settings, tmp_path):
     case.write_text('[run]\nname = "study"\ntask = "study"\n')
     small = (
         "graph.generator=ba", "graph.nodes=30", "graph.d=3", "graph.count=2", "study.graphs_per_size=1",
-        "study.embeddings=['structure2vec']", "study.seeds=[1]", "study.steps=40", "train.steps=40",
-        "train.evaluate_every=40", "train.evaluate_graphs=1", "search.steps=20", "output.plots=false",
+        "train.steps=40", "train.evaluate_every=40", "train.evaluate_graphs=1", "search.steps=20",
+        "output.plots=false",
     )  # fmt: skip
     given, out = (case, *small, *settings), tmp_path / "out"
     code, printed = job(given, out, ranks=2, **fault(f"signal:rank=0,step=20,code={signal.SIGTERM}"))

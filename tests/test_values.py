@@ -338,8 +338,8 @@ def written(folder, columns=1):
     files = {"path": "mesh.txt", "features": "x.npy", "labels": "v.txt", "splits": "s.txt"}
     keys = [f"graph.{key}={folder / name}" for key, name in files.items()]
     return [
-        sys.executable, ROOT / "run.py", ROOT / "inputs" / "gcn.toml", *keys, f"graph.nodes={NODES}",
-        "gnn.goal=values", "gnn.feature_rows=as_given", "gnn.epochs=20",
+        sys.executable, ROOT / "run.py", ROOT / "inputs" / "gcn.toml", *keys, "gnn.goal=values",
+        "gnn.feature_rows=as_given", "gnn.epochs=20",
     ]  # fmt: skip
 
 

@@ -25,10 +25,12 @@ typedef struct {
     uint8_t *queued;                     /* [n] */
     int32_t *moves;                      /* [3 MOVES] of this trial: the node, what it stood behind, and stands */
     int32_t *best_order;                 /* [n] */
+    int32_t *best_next, *best_before;    /* [n+1] a ring as next and before, of the best order some moves ago */
+    int32_t *since;                      /* [2 (n + MOVES)] these moves: the node, and what it stands behind */
     Near *scratch;                       /* [largest degree] */
     int64_t *table;                      /* [(WINDOW + 1) << WINDOW] */
     int64_t head, size, made, cost, current, best, steps, found_at, unsaved, descending, stale, patience, trials, heat,
-        shift, kicks, every;
+        shift, kicks, every, listed, kept, passed;
     uint64_t random;
 } Search;
 
@@ -79,13 +81,50 @@ static void redo(Search *s) {
     for (int64_t i = 0; i < s->made; ++i) place(s, s->moves[3 * i], s->moves[3 * i + 2]);
 }
 
-/* The state before this trial is the best. */
+/* This trial stays: the ring of the best order lacks its moves, too. */
+static void pass(Search *s) {
+    if (s->passed + s->made > s->n + MOVES) s->listed = 0;
+    if (!s->listed) return;
+    for (int64_t i = 0; i < s->made; ++i) {
+        int32_t *at = s->since + 2 * s->passed++;
+        at[0] = s->moves[3 * i];
+        at[1] = s->moves[3 * i + 2];
+    }
+}
+
+/* The state before this trial is the best: moves are made up for, or, where they are too many, all is copied. */
 static void keep(Search *s) {
-    if (s->made) undo(s);
-    int64_t i = 0;
-    for (int32_t v = s->next[s->n]; v != s->n; v = s->next[v]) s->best_order[i++] = v;
-    if (s->made) redo(s);
+    if (s->listed) {
+        int32_t *next = s->best_next, *before = s->best_before;
+        for (int64_t i = 0; i < s->passed; ++i) {
+            const int32_t v = s->since[2 * i], p = s->since[2 * i + 1];
+            if (before[v] == p) continue;
+            next[before[v]] = next[v];
+            before[next[v]] = before[v];
+            next[v] = next[p];
+            before[v] = p;
+            before[next[v]] = v;
+            next[p] = v;
+        }
+    } else {
+        const size_t size = (size_t)(s->n + 1) * sizeof *s->next;
+        if (s->made) undo(s);
+        memcpy(s->best_next, s->next, size);
+        memcpy(s->best_before, s->before, size);
+        if (s->made) redo(s);
+        s->listed = 1;
+    }
+    s->passed = 0;
     s->unsaved = 0;
+    s->kept = 1;
+}
+
+/* The best order, where it is another than before this call. */
+static void tell(Search *s) {
+    if (s->unsaved) keep(s);
+    if (!s->kept) return;
+    int64_t i = 0;
+    for (int32_t v = s->best_next[s->n]; v != s->n; v = s->best_next[v]) s->best_order[i++] = v;
 }
 
 /* ---- steps -------------------------------------------------------------------------------------------------- */
@@ -264,20 +303,24 @@ static void judge(Search *s) {
     if (s->descending) {
         s->descending = 0;
     } else if (s->made) {
-        if (s->cost < s->best) {
+        const int64_t better = s->cost < s->best;
+        int64_t slack = 0;
+        if (better) {
             s->best = s->cost;
             s->found_at = s->steps;
             s->unsaved = 1;
             s->stale = 0;
         } else {
-            const int64_t slack = s->heat * s->escape[random_bits(&s->random) % DRAWS] >> s->shift;
+            slack = s->heat * s->escape[random_bits(&s->random) % DRAWS] >> s->shift;
             ++s->stale;
-            if (s->cost > s->current + slack || s->made >= MOVES - WINDOW - s->kicks) {
-                undo(s);
-                s->cost = s->current;
-            } else if (s->unsaved) { /* also where it is as good: which one is kept is not where a call ended */
-                keep(s);
-            }
+        }
+        if (!better && (s->cost > s->current + slack || s->made >= MOVES - WINDOW - s->kicks)) {
+            undo(s);
+            s->cost = s->current;
+        } else {
+            /* The earlier of two as good ones is kept, wherever a call has ended. */
+            if (!better && s->unsaved) keep(s);
+            pass(s);
         }
     }
     s->made = 0;
@@ -303,6 +346,7 @@ static void begin(Search *s) {
  * when so many trials have found nothing better. Returns how many. */
 int64_t lk_order_run(Search *s, int64_t count) {
     int64_t done = 0;
+    s->listed = s->kept = 0;
     while (done < count) {
         if (!s->size) {
             judge(s);
@@ -323,7 +367,7 @@ int64_t lk_order_run(Search *s, int64_t count) {
         if (s->made >= MOVES - WINDOW - s->kicks)  /* a trial as long as that is given up */
             while (s->size) pop(s);
     }
-    if (s->unsaved) keep(s);
+    tell(s);
     return done;
 }
 

@@ -33,11 +33,12 @@ from app.toolbox import Search
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 GIVEN = ("ptr", "near", "pull", "dense", "escape")
 ARRAYS = (
-    "label", "next", "before", "queue", "queued", "moves", "best_order", "scratch", "table",
+    "label", "next", "before", "queue", "queued", "moves", "best_order", "best_next", "best_before", "since",
+    "scratch", "table",
 )  # fmt: skip
 NUMBERS = (
     "head", "size", "made", "cost", "current", "best", "steps", "found_at", "unsaved", "descending", "stale",
-    "patience", "trials", "heat", "shift", "kicks", "every",
+    "patience", "trials", "heat", "shift", "kicks", "every", "listed", "kept", "passed",
 )  # fmt: skip
 ONE = 16  # binary places of -log of uniform numbers
 HOTTEST = 1 << 43  # a product of one, up to 9.1 * 2^16, with less than that is below 2^63
@@ -82,6 +83,8 @@ class OrderingSearch(KernelState, Search):
 
     label      [n+1] int64, ascending along the order; label[n] = 0
     next, before   [n+1] int32, the order as a ring with n for both ends
+    best_next, best_before   [n+1] int32, that of the best order, of kernels during a call: they make up for the
+               moves since [2 (n + MOVES)] int32, in the place of a copy of all for each better order
     queue      [n] int32, a ring of nodes that are to be settled, from `head` on `size` of them
     """
 
@@ -96,6 +99,8 @@ class OrderingSearch(KernelState, Search):
         self.escape = escapes(1 << ONE)
         self.label = np.zeros(n + 1, dtype=np.int64)
         self.next, self.before = (np.zeros(n + 1, dtype=np.int32) for _ in range(2))
+        self.best_next, self.best_before = (np.zeros(n + 1, dtype=np.int32) for _ in range(2))
+        self.since = np.zeros(2 * (n + MOVES), dtype=np.int32)
         self.queue, self.queued = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.uint8)
         self.moves = np.zeros(3 * MOVES, dtype=np.int32)
         self.best_order = start.astype(np.int32)
