@@ -83,7 +83,7 @@ class OrderingSearch(KernelState, Search):
 
     label      [n+1] int64, ascending along the order; label[n] = 0
     next, before   [n+1] int32, the order as a ring with n for both ends
-    best_next, best_before   [n+1] int32, that of the best order, during a call of a kernel, which makes up for
+    best_next, best_before   [n+1] int32, that of the best order, during a call of kernels, which make up for
                the moves `since` [2 (n + MOVES)] int32, in the place of a copy of all for each better order
     queue      [n] int32, a ring of nodes that are to be settled, from `head` on `size` of them
     """
