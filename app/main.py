@@ -121,6 +121,7 @@ def refuse(error: LockstepError) -> int:
     except LockstepError as shared:
         error = shared
     cli.say(f"lockstep: error: {error}", error=True)
+    leave_together(MPI.COMM_WORLD)  # with those that could read it, and have heard of this
     cli.end_output()
     return error.exit_code
 
