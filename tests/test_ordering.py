@@ -175,6 +175,20 @@ def test_of_orders_as_good_the_first_is_kept_however_runs_are_sliced(seed):
 
 
 @alone
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_order_is_kept_through_more_moves_than_there_is_room_for(seed):
+    net = trimmed(drawn(seed, 400, 3.0, 2))
+    found = []
+    for each in (300_000, 1000):
+        search = OrderingSearch(net, np.arange(net.n), seed)
+        while search.steps < 300_000:
+            search.run(min(each, 300_000 - search.steps))
+        assert net.cost(search.solution()) == search.best
+        found.append((search.best, search.found_at, search.solution().tolist(), search.random))
+    assert found[0] == found[1]
+
+
+@alone
 def test_searches_of_heavy_arcs_are_the_same_without_kernels():
     """Mean weights of 2^44, whose products with draws are beyond 64 bits."""
     net = trimmed(drawn(0, 14, 40.0, 100))

@@ -20,7 +20,7 @@ from app.graphs.formats.npy import NAME
 from app.graphs.formats.npz import Column, Npz
 from app.graphs.formats.source import Limits, Source, shown
 from app.graphs.ids import NodeIndex, one_id
-from app.graphs.nodes.data import PIECE_BYTES, Check, Refuse, finite_floats, known_floats
+from app.graphs.nodes.data import PIECE_BYTES, Check, Refuse, known_floats, without_nan
 from app.graphs.nodes.files import open_arrays
 from app.graphs.nodes.keyed import find_rows
 from app.graphs.nodes.text import data_lines, is_number, text_features
@@ -83,12 +83,7 @@ def shape_of_series(path: str, limits: Limits, array: str = ARRAY) -> tuple[int,
 def known_numbers(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
     """`finite_floats`, with a message of its own for NaN: what is known beforehand is known. Raises what
     refuse makes."""
-    unknown = np.argwhere(values != values)
-    if len(unknown):
-        row, column = unknown[0].tolist()
-        right = "numbers, known at each step of time, would be right"
-        raise refuse(f"found nan in row {first + row}, column {column}; {right}")
-    return finite_floats(values, first, refuse)
+    return without_nan(values, first, refuse, "numbers, known at each step of time, would be right")
 
 
 def read_shared(path: str, limits: Limits) -> np.ndarray:

@@ -249,10 +249,16 @@ def known_floats(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
 
 def none_missing(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
     """`finite_floats` of rows [k, f], but where one is NaN the refusal names the key that fills it."""
+    right = 'a finite number, or gnn.missing_features = "mean" or "propagate", would be right'
+    return without_nan(values, first, refuse, right)
+
+
+def without_nan(values: np.ndarray, first: int, refuse: Refuse, right: str) -> np.ndarray:
+    """`finite_floats` of rows [k, f], with a message of its own for NaN, which says what would be right.
+    Raises what refuse makes."""
     unknown = np.argwhere(values != values)
     if len(unknown):
         row, column = unknown[0].tolist()
-        right = 'a finite number, or gnn.missing_features = "mean" or "propagate", would be right'
         raise refuse(f"found nan in row {first + row}, column {column}; {right}")
     return finite_floats(values, first, refuse)
 
