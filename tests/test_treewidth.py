@@ -14,11 +14,20 @@ from mpi4py import MPI
 
 from app import check, solve
 from app.bounds.certificate import BadCertificate
-from app.bounds.treewidth.atoms import atoms_of, joined
+from app.bounds.treewidth.atoms import atoms_of, cardinality, joined
+from app.bounds.treewidth.blocks import seek_blocks
+from app.bounds.treewidth.bounds import PROBE, WidthBounds
 from app.bounds.treewidth.cycles import CycleProof, packed
 from app.bounds.treewidth.exact import seek
 from app.bounds.treewidth.feasible import Decomposition, fault_of
-from app.bounds.treewidth.minors import LEAST_COMMON, LEAST_DEGREE, MinorProof, contracted
+from app.bounds.treewidth.minors import (
+    LEAST_COMMON,
+    LEAST_DEGREE,
+    Contractions,
+    MinorProof,
+    contracted,
+    minor_of,
+)
 from app.bounds.treewidth.orders import BY_DEGREE, BY_FILL, by_parents, greedy, lists_of, tree_of
 from app.bounds.treewidth.quotients import least_degree
 from app.errors import CaseError, GraphError
@@ -110,9 +119,9 @@ def test_all_orders_of_small_graphs(seed):
     heaviest, _ = least(graph, weights)
     for own, best in ((None, width), (weights, heaviest)):
         for compiled in (True, False):
-            found = seek(graph, best, 1 << 20, own, compiled=compiled)
+            found = seek_blocks(graph, best, 1 << 20, own, compiled)
             assert tree_of(graph, found.order, own).bag.max(initial=0) <= best
-            none = seek(graph, best - 1, 1 << 20, own, compiled=compiled)
+            none = seek_blocks(graph, best - 1, 1 << 20, own, compiled)
             assert none.order is None and none.known
         for rule in (LEAST_COMMON, LEAST_DEGREE):
             told, label = contracted(graph, own, rule, seed)
@@ -120,19 +129,19 @@ def test_all_orders_of_small_graphs(seed):
         kernel = EliminationKernel(graph, own, False)
         kernel.reduce(never)
         left = None if own is None else own[kernel.nodes]
-        values = (v for v in range(best + 1) if seek(kernel.core, v, 1 << 20, left).order is not None)
+        values = (v for v in range(best + 1) if seek_blocks(kernel.core, v, 1 << 20, left).order is not None)
         assert max(kernel.low, next(values)) == best  # reductions keep the optimum
         assert MinorProof(kernel.low_minor(), True).lower(graph, own) >= kernel.low
         told, label = contracted(kernel.core, left)
         assert told <= MinorProof(kernel.minor(label), True).lower(graph, own) <= best
     for compiled in (True, False):
-        found = seek(graph, fill, 1 << 20, None, True, compiled)
+        found = seek(graph, fill, 1 << 20, compiled)
         assert (tree_of(graph, found.order).bag - 1).sum() - graph.edges == fill
-        assert seek(graph, fill - 1, 1 << 20, None, True, compiled).order is None
+        assert seek(graph, fill - 1, 1 << 20, compiled).order is None
     assert CycleProof(*packed(graph), True).lower(graph) <= fill
     parts = atoms_of(graph)
     inner = [induced(graph, nodes) for nodes in parts]
-    orders = [next(o for v in range(fill + 1) if (o := seek(g, v, 1 << 20, None, True).order) is not None)
+    orders = [next(o for v in range(fill + 1) if (o := seek(g, v, 1 << 20).order) is not None)
               for g in inner]  # fmt: skip
     order = joined(graph, parts, orders)
     assert (tree_of(graph, order).bag - 1).sum() - graph.edges == fill
@@ -179,10 +188,15 @@ def test_kernels_and_plain_functions_are_equal(seed):
             assert np.array_equal(fast.parent, slow.parent)
         bag = tree_of(graph, fast.solution(), own).bag
         assert fast.best == ((bag - 1).sum() if fill else bag.max())
-        most = fast.best - graph.edges - 1 if fill else fast.best - 1
-        fast, slow = (seek(graph, int(most), 300, own, fill, compiled) for compiled in (True, False))
-        assert fast.known == slow.known and fast.states == slow.states
-        assert (fast.order is None) == (slow.order is None)
+        most = int(fast.best - graph.edges - 1 if fill else fast.best - 1)
+        for limit in (60, 300, 3000):
+            for worth in (most, most + 1):
+                if fill:
+                    fast, slow = (seek(graph, worth, limit, compiled) for compiled in (True, False))
+                else:
+                    fast, slow = (seek_blocks(graph, worth, limit, own, c) for c in (True, False))
+                assert fast.known == slow.known and fast.states == slow.states
+                assert np.array_equal(fast.order, slow.order)
 
 
 @alone
@@ -231,8 +245,11 @@ def cube_corner():
     [
         (queens(5), 18),
         (queens(6), 25),
+        (queens(7), 35),
         (nx.mycielski_graph(5), 10),
+        (nx.mycielski_graph(6), 19),
         (nx.grid_2d_graph(6, 6), 6),
+        (nx.grid_2d_graph(8, 8), 8),
         (nx.petersen_graph(), 4),
         (nx.complete_graph(9), 8),
         (nx.cycle_graph(30), 2),
@@ -251,6 +268,61 @@ def test_known_widths_are_found_and_proved(graph, width):
         assert nx.is_connected(tree.subgraph(i for i, bag in enumerate(bags) if node in bag))
     assert check(graph, answer, comm=MPI.COMM_SELF).objective == width
     assert sorted(map(str, answer.order)) == sorted(map(str, graph))
+
+
+@alone
+@pytest.mark.parametrize("seed", range(8))
+def test_contractions_have_the_same_bits_without_kernels_and_in_parts(seed):
+    graph = whole(nx.gnp_random_graph(30 + 90 * seed, 4 / (30 + 90 * seed), seed=seed))
+    weights = None if seed % 2 else np.random.default_rng(seed).integers(1, 9, graph.n)
+    for rule in (LEAST_COMMON, LEAST_DEGREE):
+        fast, slow, parted = (
+            Contractions(graph, weights, rule, seed % 3 or None, c) for c in (True, False, True)
+        )
+        assert fast.run() and slow.run()
+        pauses = sum(not parted.run(lambda: True) for _ in range(graph.n // 256 + 1))
+        assert pauses == graph.n // 256 and parted.made == graph.n
+        for count in (0, fast.kept, graph.n // 2, graph.n):
+            for other in (slow, parted):
+                assert (other.made, other.best, other.kept) == (fast.made, fast.best, fast.kept)
+                assert np.array_equal(other.after(count), fast.after(count))
+        minor, own = minor_of(graph, fast.after(fast.kept), weights)
+        each = np.ones(minor.n, dtype=np.int64) if own is None else own
+        assert min(each[v] + each[minor.indices[minor.indptr[v] : minor.indptr[v + 1]]].sum()
+                   for v in range(minor.n)) == fast.best  # fmt: skip
+
+
+@alone
+@pytest.mark.parametrize("seed", range(3))
+def test_orders_of_atoms_are_joined_without_kernels_too(seed):
+    given = nx.disjoint_union(nx.gnp_random_graph(12, 0.4, seed=seed), partial_tree(30, 3, 0.9, seed))
+    graph = whole(given)
+    assert np.array_equal(cardinality(graph), cardinality(graph, False))
+    atoms = atoms_of(graph)
+    orders = [greedy(induced(graph, nodes), BY_DEGREE) for nodes in atoms]
+    order = joined(graph, atoms, orders)
+    assert np.array_equal(order, joined(graph, atoms, orders, False))
+    bags = [tree_of(induced(graph, nodes), each).bag.max() for nodes, each in zip(atoms, orders)]
+    assert tree_of(graph, order).bag.max() == max(bags)
+
+
+@alone
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("graph", [partial_tree(120, 9, 0.9, 3), nx.grid_2d_graph(12, 12)])
+def test_searches_of_minors_prove_no_more_than_there_is(graph, weighted):
+    """The atoms are left out, so that minors alone are searched."""
+    graph = whole(graph)
+    weights = np.random.default_rng(1).integers(1, 5, graph.n) if weighted else None
+    bounds = WidthBounds(graph, weights)
+    bounds.improve(0.0, 1 << 40)
+    bounds._parts = []
+    while bounds.improve(1.0, 1 << 40):
+        pass
+    orders = [greedy(graph, BY_FILL), greedy(graph, BY_DEGREE), swept(graph)]
+    least_found = min(tree_of(graph, order, weights).bag.max() for order in orders)
+    assert bounds._probed and bounds.minors <= bounds.value <= least_found
+    if graph.n == 144 and not weighted:
+        assert bounds.value > bounds.minors and bounds.method == PROBE
 
 
 @alone

@@ -5,6 +5,7 @@
 
 #include "common.h"
 #include "heap.h"
+#include "lists.h"
 #include "random.h"
 
 typedef uint64_t Word;
@@ -156,32 +157,6 @@ int64_t lk_order_lists(int64_t n, const int64_t *indptr, const int32_t *indices,
 
 /* ---- greedy orders of sparse graphs ------------------------------------------------------------------------------ */
 
-typedef struct {
-    int32_t *near; /* ascending */
-    int64_t size, room;
-} List;
-
-static int64_t find_in(const List *l, int32_t v) {
-    int64_t a = 0, b = l->size;
-    while (a < b) {
-        const int64_t m = (a + b) / 2;
-        if (l->near[m] < v) a = m + 1;
-        else b = m;
-    }
-    return a;
-}
-
-static int64_t common(const List *a, const List *b) {
-    int64_t i = 0, j = 0, count = 0;
-    while (i < a->size && j < b->size) {
-        const int32_t x = a->near[i], y = b->near[j];
-        count += x == y;
-        i += x <= y;
-        j += y <= x;
-    }
-    return count;
-}
-
 /* Twice the pairs of neighbours of v that are not adjacent. */
 static int64_t missing(const List *near, int32_t v, int64_t *work) {
     const List *own = near + v;
@@ -191,72 +166,6 @@ static int64_t missing(const List *near, int32_t v, int64_t *work) {
         *work += own->size + near[own->near[i]].size;
     }
     return count;
-}
-
-typedef struct {
-    int64_t score;
-    int32_t tie, node;
-} Entry;
-
-INLINE int before(Entry a, Entry b) {
-    return a.score != b.score ? a.score < b.score : a.tie < b.tie;
-}
-
-/* A heap of all nodes that are left, with the place of each. */
-typedef struct {
-    Entry *entry;
-    int32_t *place;
-    int64_t count;
-} Queue;
-
-static void sift(Queue *q, int64_t i) {
-    const Entry own = q->entry[i];
-    while (i > 0 && before(own, q->entry[(i - 1) / 2])) {
-        q->entry[i] = q->entry[(i - 1) / 2];
-        q->place[q->entry[i].node] = (int32_t)i;
-        i = (i - 1) / 2;
-    }
-    for (;;) {
-        int64_t c = 2 * i + 1;
-        if (c >= q->count) break;
-        if (c + 1 < q->count && before(q->entry[c + 1], q->entry[c])) c += 1;
-        if (!before(q->entry[c], own)) break;
-        q->entry[i] = q->entry[c];
-        q->place[q->entry[i].node] = (int32_t)i;
-        i = c;
-    }
-    q->entry[i] = own;
-    q->place[own.node] = (int32_t)i;
-}
-
-static void rescore(Queue *q, int32_t v, int64_t score) {
-    const int64_t i = q->place[v];
-    if (q->entry[i].score == score) return;
-    q->entry[i].score = score;
-    sift(q, i);
-}
-
-/* near := (near + others) - {v, own}, both ascending; returns the nodes that are new, -1 without memory. */
-static int64_t take_in(List *l, const List *others, int32_t v, int32_t own, int32_t *scratch) {
-    int64_t i = 0, j = 0, size = 0, fresh = 0;
-    while (i < l->size || j < others->size) {
-        const int32_t x = i < l->size ? l->near[i] : INT32_MAX, y = j < others->size ? others->near[j] : INT32_MAX;
-        const int32_t least = x < y ? x : y;
-        i += x == least;
-        j += y == least;
-        if (least == v || least == own) continue;
-        fresh += x != least;
-        scratch[size++] = least;
-    }
-    if (size > l->room) {
-        int32_t *more = realloc(l->near, (size_t)(size + size / 4) * sizeof *more);
-        if (!more) return -1;
-        l->near = more;
-        l->room = size + size / 4;
-    }
-    memcpy(l->near, scratch, (size_t)size * sizeof *scratch);
-    l->size = size;
-    return fresh;
 }
 
 /* An order [n] by the least degree (rule 0) or the fewest new edges (rule 1) of all that are left; ties [n] int32, all
@@ -270,35 +179,22 @@ int64_t lk_greedy_order(int64_t n, const int64_t *indptr, const int32_t *indices
     int32_t *scratch = malloc((size_t)(2 * n + 2) * sizeof *scratch);
     int32_t *mark = calloc((size_t)n + 1, sizeof *mark), *reached = malloc((size_t)(n + 1) * sizeof *reached);
     bad = !near || !q.entry || !q.place || !scratch || !mark || !reached;
-    for (int64_t v = 0; v < n && !bad; v++) {
-        near[v].size = near[v].room = indptr[v + 1] - indptr[v];
-        near[v].near = malloc((size_t)(near[v].size + 1) * sizeof(int32_t));
-        if (!near[v].near) bad = 1;
-        else memcpy(near[v].near, indices + indptr[v], (size_t)near[v].size * sizeof(int32_t));
-        kept += near[v].size;
-    }
-    for (int64_t v = 0; v < n && !bad; v++) {
-        const int64_t score = rule ? missing(near, (int32_t)v, &work) : near[v].size;
-        q.entry[q.count] = (Entry){score, ties[v], (int32_t)v};
-        q.place[v] = (int32_t)q.count++;
-        sift(&q, q.count - 1);
-    }
+    bad = bad || !fill_lists(near, n, indptr, indices);
+    kept = indptr[n];
+    for (int64_t v = 0; v < n && !bad; v++)
+        take_node(&q, (Entry){rule ? missing(near, (int32_t)v, &work) : near[v].size, ties[v], (int32_t)v});
     while (q.count && !bad && work < most && kept <= room) {
         const int32_t v = q.entry[0].node;
         List *own = near + v;
         if (own->size == q.count - 1 && !rule) break; /* the least degree: all are adjacent */
         order[made++] = v;
-        q.entry[0] = q.entry[--q.count];
-        if (q.count) sift(&q, 0);
-        q.place[v] = -1;
+        take_top(&q);
         const int64_t joins = rule ? missing(near, v, &work) : 1;
         for (int64_t i = 0; i < own->size && !bad; i++) {
             List *other = near + own->near[i];
             work += other->size + own->size;
             if (!joins) { /* v goes, nothing comes */
-                const int64_t at = find_in(other, v);
-                memmove(other->near + at, other->near + at + 1, (size_t)(other->size - at - 1) * sizeof(int32_t));
-                other->size -= 1;
+                leave(other, v);
                 kept -= 1;
                 continue;
             }
@@ -331,14 +227,27 @@ int64_t lk_greedy_order(int64_t n, const int64_t *indptr, const int32_t *indices
         q.count = i + 1;
         sift(&q, i);
     }
-    while (q.count && !bad) {
-        order[made++] = q.entry[0].node;
-        q.entry[0] = q.entry[--q.count];
-        if (q.count) sift(&q, 0);
-    }
+    while (q.count && !bad) order[made++] = take_top(&q);
     for (int64_t v = 0; v < n && near; v++) free(near[v].near);
     free(near), free(q.entry), free(q.place), free(scratch), free(mark), free(reached);
     return bad ? -1 : eliminated;
+}
+
+/* The reverse of maximum cardinality search: from the last node down always one with most neighbours after it, of equal
+   ones the lowest. Returns -1 without memory. */
+int64_t lk_cardinality(int64_t n, const int64_t *indptr, const int32_t *indices, int32_t *order) {
+    Queue q = {malloc((size_t)(n + 1) * sizeof *q.entry), malloc((size_t)(n + 1) * sizeof *q.place), 0};
+    const int able = q.entry && q.place;
+    for (int64_t v = 0; v < n && able; v++) take_node(&q, (Entry){0, (int32_t)v, (int32_t)v});
+    for (int64_t i = n - 1; i >= 0 && able; i--) {
+        const int32_t v = order[i] = take_top(&q);
+        for (int64_t e = indptr[v]; e < indptr[v + 1]; e++) {
+            const int32_t place = q.place[indices[e]];
+            if (place >= 0) rescore(&q, indices[e], q.entry[place].score - 1);
+        }
+    }
+    free(q.entry), free(q.place);
+    return able ? 0 : -1;
 }
 
 /* ---- local search over tree decompositions ------------------------------------------------------------------------ */
@@ -738,22 +647,14 @@ void lk_tree_run(Tree *t, int64_t steps) {
 
 #define MOST_SOUGHT 64 /* nodes */
 
-/* Of graphs of up to 64 nodes; app/bounds/treewidth/exact.py says how it goes. */
+/* For fill-in, of graphs of up to 64 nodes; app/bounds/treewidth/exact.py says how it goes. */
 typedef struct {
-    int64_t n, fill, most, limit, slots, states;
-    const int64_t *weight;
+    int64_t n, most, limit, slots, states;
     Word *key;     /* [slots] sets of eliminated nodes that were looked at, plus one; 0: free */
-    int64_t *paid; /* [slots] fill-in until then */
+    int64_t *paid; /* [slots] edges made until then */
     Word last;     /* a clique that comes last */
     int32_t *order;
 } Sought;
-
-INLINE int64_t weigh(const Sought *s, Word set) {
-    if (!s->weight) return __builtin_popcountll(set);
-    int64_t sum = 0;
-    for (; set; set &= set - 1) sum += s->weight[__builtin_ctzll(set)];
-    return sum;
-}
 
 INLINE int64_t pairs_open(const Word *near, Word own) {
     int64_t count = 0;
@@ -761,44 +662,7 @@ INLINE int64_t pairs_open(const Word *near, Word own) {
     return count / 2;
 }
 
-/* Whether a minor of what is left has a node in each bag that is too heavy: nodes of the least bag are contracted into
-   a neighbour with the fewest common ones. A contracted node weighs as the lighter of two. */
-static int minor_exceeds(const Sought *s, const Word *near, Word left) {
-    Word own[MOST_SOUGHT];
-    int64_t weight[MOST_SOUGHT];
-    for (Word rest = left; rest; rest &= rest - 1) {
-        const int v = __builtin_ctzll(rest);
-        own[v] = near[v];
-        weight[v] = weight_of(s->weight, v);
-    }
-    while (left) {
-        int64_t least = INT64_MAX, fewest = INT64_MAX;
-        int v = 0, u = -1;
-        for (Word rest = left; rest; rest &= rest - 1) {
-            const int i = __builtin_ctzll(rest);
-            int64_t load = weight[i];
-            if (!s->weight) load += __builtin_popcountll(own[i]);
-            else for (Word other = own[i]; other; other &= other - 1) load += weight[__builtin_ctzll(other)];
-            if (load < least) least = load, v = i;
-        }
-        if (least > s->most) return 1;
-        left &= ~((Word)1 << v);
-        for (Word rest = own[v]; rest; rest &= rest - 1) {
-            const int i = __builtin_ctzll(rest);
-            const int64_t both = __builtin_popcountll(own[v] & own[i]);
-            own[i] &= ~((Word)1 << v);
-            if (both < fewest) fewest = both, u = i;
-        }
-        if (u < 0) continue;
-        const Word more = own[v] & ~((Word)1 << u);
-        own[u] |= more;
-        for (Word rest = more; rest; rest &= rest - 1) own[__builtin_ctzll(rest)] |= (Word)1 << u;
-        if (weight[v] < weight[u]) weight[u] = weight[v];
-    }
-    return 0;
-}
-
-/* 1: this set was looked at with no more fill-in; 0: it is noted; -1: there are too many. */
+/* 1: this set was looked at with no more edges made; 0: it is noted; -1: there are too many. */
 static int noted(Sought *s, Word gone, int64_t paid) {
     const Word mask = (Word)s->slots - 1;
     Word before = gone, at = random_bits(&before) & mask;
@@ -824,47 +688,23 @@ INLINE void without(const Word *near, Word *after, Word left, int v) {
     }
 }
 
-/* A node whose elimination loses nothing: its neighbours are adjacent, or (of widths) all but one neighbour u, no heavier
-   than the node, and its bag fits. -1: there is none; -2: a clique is too heavy. */
-static int free_node(const Sought *s, const Word *near, Word left) {
-    for (Word rest = left; rest; rest &= rest - 1) {
-        const int v = __builtin_ctzll(rest);
-        const int fits = s->fill || weigh(s, near[v] | (Word)1 << v) <= s->most;
-        const int64_t open = pairs_open(near, near[v]);
-        if (!open) return fits ? v : -2;
-        if (s->fill || !fits) continue;
-        for (Word each = near[v]; each; each &= each - 1) {
-            const int u = __builtin_ctzll(each);
-            if (__builtin_popcountll(near[v] & ~near[u]) - 1 == open
-                && weight_of(s->weight, u) <= weight_of(s->weight, v)) return v;
-        }
-    }
-    return -1;
-}
-
 static int seek(Sought *s, const Word *near, Word gone, int64_t depth, int64_t paid) {
     const Word left = (s->n == 64 ? ~(Word)0 : ((Word)1 << s->n) - 1) & ~gone;
     Word after[MOST_SOUGHT];
-    if (!left || (!s->fill && weigh(s, left) <= s->most)) {
-        for (Word rest = left; rest; rest &= rest - 1) s->order[depth++] = __builtin_ctzll(rest);
-        return 1;
-    }
+    if (!left) return 1;
     const int known = noted(s, gone, paid);
     if (known) return known < 0 ? -1 : 0;
-    const int v = free_node(s, near, left);
-    if (v == -2) return 0;
-    if (v >= 0) {
-        without(near, after, left, v);
-        s->order[depth] = v;
-        return seek(s, after, gone | (Word)1 << v, depth + 1, paid);
-    }
-    if (!s->fill && minor_exceeds(s, near, left)) return 0;
     int64_t cost[MOST_SOUGHT];
     int tried[MOST_SOUGHT], count = 0;
-    for (Word rest = left & ~s->last; rest; rest &= rest - 1) {
+    for (Word rest = left; rest; rest &= rest - 1) {
         const int i = __builtin_ctzll(rest);
         const int64_t open = pairs_open(near, near[i]);
-        if (s->fill ? paid + open > s->most : weigh(s, near[i] | (Word)1 << i) > s->most) continue;
+        if (!open) { /* its neighbours are adjacent: it goes, and nothing is lost */
+            without(near, after, left, i);
+            s->order[depth] = i;
+            return seek(s, after, gone | (Word)1 << i, depth + 1, paid);
+        }
+        if (s->last >> i & 1 || paid + open > s->most) continue;
         int k = count++;
         for (; k > 0 && cost[k - 1] > open; k--) cost[k] = cost[k - 1], tried[k] = tried[k - 1];
         cost[k] = open;
@@ -873,17 +713,17 @@ static int seek(Sought *s, const Word *near, Word gone, int64_t depth, int64_t p
     for (int k = 0; k < count; k++) {
         without(near, after, left, tried[k]);
         s->order[depth] = tried[k];
-        const int found = seek(s, after, gone | (Word)1 << tried[k], depth + 1, paid + s->fill * cost[k]);
+        const int found = seek(s, after, gone | (Word)1 << tried[k], depth + 1, paid + cost[k]);
         if (found) return found;
     }
     return 0;
 }
 
-/* Is there an order in which no bag weighs more than `most` (fill: with no more new edges)? 1: it is in order [n];
-   0: there is none; -1: more than `limit` sets would have to be looked at; -2: memory is short. states: how many were. */
-int64_t lk_order_seek(int64_t n, const uint64_t *near, const int64_t *weight, int64_t fill, int64_t most, int64_t limit,
-                      uint64_t last, int32_t *order, int64_t *states) {
-    Sought s = {.n = n, .fill = fill, .most = most, .limit = limit, .weight = weight, .last = last, .order = order};
+/* Is there an order that makes no more than `most` new edges? 1: it is order [n]; 0: there is none; -1: more than
+   `limit` sets would have to be looked at; -2: memory is short. states: how many were. */
+int64_t lk_order_seek(int64_t n, const uint64_t *near, int64_t most, int64_t limit, uint64_t last, int32_t *order,
+                      int64_t *states) {
+    Sought s = {.n = n, .most = most, .limit = limit, .last = last, .order = order};
     for (s.slots = 64; s.slots < 2 * limit;) s.slots *= 2;
     s.key = calloc((size_t)s.slots, sizeof *s.key);
     s.paid = malloc((size_t)s.slots * sizeof *s.paid);

@@ -345,7 +345,7 @@ class ArrangementBounds(OrderBounds):
         for number in range(TRIES):
             yield 2e-5 * len(graph.indices)
             rule = minors.LEAST_DEGREE if number % 3 == 1 else minors.LEAST_COMMON
-            _, label = minors.contracted(graph, None, rule, number or None, self._late)
+            _, label = minors.contracted(graph, None, rule, number or None, self._late, self._compiled)
             lower = minors.MinorProof(label, True).lower(graph) - 1
             self._learn(own, witness.MINOR, lower, label)
 

@@ -8,13 +8,19 @@ Source   Tarjan, Decomposition by clique separators, Discrete Mathematics 1985; 
          (MCS-M): Berry, Pogorelcnik and Simonet, Algorithms 2010
 """
 
+import ctypes
 import heapq
+from collections.abc import Sequence
 
 import numpy as np
 
-from app.bounds.treewidth.plain_orders import eliminate, neighbours
-from app.graphs.graph import Graph
+from app.bounds.treewidth.orders import lists_of, rows_of
+from app.bounds.treewidth.plain_orders import neighbours
+from app.graphs.derived import induced
+from app.graphs.graph import Graph, from_edges
+from app.native.library import address, function
 
+CARDINALITY = function("lk_cardinality", ctypes.c_int64, *[ctypes.c_void_p] * 3, returns=ctypes.c_int64)
 MOST_CUT = 4_000_000  # nodes times stored entries of graphs that are cut
 
 
@@ -90,27 +96,35 @@ def _reached(near: list[set[int]], left: set[int], weight: list[int], v: int) ->
     return [u for u, way in least.items() if way < weight[u]]
 
 
-def joined(graph: Graph, atoms: list[np.ndarray], orders: list[np.ndarray]) -> np.ndarray:
+def joined(
+    graph: Graph, atoms: Sequence[np.ndarray], orders: Sequence[np.ndarray], compiled: bool = True
+) -> np.ndarray:
     """[n] int64, an order of the graph that makes the edges that orders of its atoms make.
 
     They make it chordal: by maximum cardinality search, from the last node down, none comes beside.
     """
-    filled = neighbours(graph)
+    ends = [[graph.row_of()], [graph.indices]]
     for nodes, order in zip(atoms, orders):
-        held = set(nodes.tolist())
-        place = {v: i for i, v in enumerate(nodes.tolist())}
-        local = [{place[u] for u in filled[v] & held} for v in nodes.tolist()]
-        for v in order.tolist():
-            own = eliminate(local, v)
-            for u in own:
-                filled[nodes[v]].add(int(nodes[u]))
-                filled[nodes[u]].add(int(nodes[v]))
-    return cardinality(filled)
+        ptr, lists = lists_of(induced(graph, nodes), order, compiled)
+        ends[0].append(nodes[np.repeat(np.arange(len(nodes)), np.diff(ptr))])
+        ends[1].append(nodes[lists])
+    return cardinality(from_edges(graph.n, *map(np.concatenate, ends)), compiled)
 
 
-def cardinality(near: list[set[int]]) -> np.ndarray:
+def cardinality(graph: Graph, compiled: bool = True) -> np.ndarray:
     """[n] int64, the reverse of maximum cardinality search (Tarjan and Yannakakis 1984)."""
-    n = len(near)
+    if not (compiled and CARDINALITY):
+        return plain_cardinality(graph)
+    order = np.empty(graph.n, dtype=np.int32)
+    arrays = *rows_of(graph), order
+    if CARDINALITY(graph.n, *map(address, arrays)) < 0:
+        raise MemoryError("maximum cardinality search")
+    return order.astype(np.int64)
+
+
+def plain_cardinality(graph: Graph) -> np.ndarray:
+    """cardinality as native/treewidth.c has it."""
+    n, near = graph.n, neighbours(graph)
     count, done, order = [0] * n, [False] * n, []
     heap = [(0, v) for v in range(n)]
     while heap:

@@ -1,12 +1,11 @@
-"""Exhaustive search for elimination orders of small graphs: is there one worth no more than so much?
+"""Exhaustive search for elimination orders of small graphs: is there one that makes few new edges?
 
 What is left after some nodes are eliminated does not depend on their order, so each set of them is looked
-at once (of fill-in again where fewer edges were made). A node whose neighbours are adjacent, or of widths
-almost so, is eliminated at once; the nodes of a clique come last; what is left is given up where a minor
-of it has no light bag.
+at once, and again where fewer edges were made. A node whose neighbours are adjacent is eliminated at once;
+the nodes of a clique come last.
 
 Source   sets once: Bodlaender, Fomin, Koster, Kratsch and Thilikos, On exact algorithms for treewidth, ACM
-         Transactions on Algorithms 2012; simplicial nodes and minors: Gogate and Dechter, UAI 2004
+         Transactions on Algorithms 2012; simplicial nodes: Gogate and Dechter, UAI 2004
 """
 
 import ctypes
@@ -19,9 +18,7 @@ from app.graphs.graph import Graph
 from app.native.library import address, function
 
 Long, Pointer, Word = ctypes.c_int64, ctypes.c_void_p, ctypes.c_uint64
-SEEK = function(
-    "lk_order_seek", Long, Pointer, Pointer, Long, Long, Long, Word, Pointer, Pointer, returns=Long
-)
+SEEK = function("lk_order_seek", Long, Pointer, Long, Long, Word, Pointer, Pointer, returns=Long)
 MOST_SOUGHT = 64  # nodes
 
 
@@ -29,8 +26,8 @@ class Found(NamedTuple):
     """What a search says.
 
     order    [n] int64, worth no more; None: there is none, or it is not known
-    known    False: too many sets would have to be looked at
-    states   sets that were looked at
+    known    False: too much would have to be looked at
+    states   sets that were looked at, or rows that were held (app/bounds/treewidth/blocks.py)
     """
 
     order: np.ndarray | None
@@ -59,33 +56,21 @@ def clique_of(near: list[int]) -> int:
     return best
 
 
-def seek(
-    graph: Graph, most: int, limit: int, weights: np.ndarray | None = None, fill: bool = False,
-    compiled: bool = True,
-) -> Found:  # fmt: skip
-    """Whether a graph of up to MOST_SOUGHT nodes has an order without a bag heavier than `most`, or of
-    fill-in with no more new edges than that, looking at no more than `limit` sets."""
+def seek(graph: Graph, most: int, limit: int, compiled: bool = True) -> Found:
+    """Whether a graph of up to MOST_SOUGHT nodes has an order that makes no more than `most` new edges.
+
+    limit   sets that may be looked at
+    """
     if most < 0:
         return Found(None, True, 0)
     near = words_of(graph)
     last = clique_of(near)
     if not (compiled and SEEK):
-        order, known, states = plain.seek(near, most, limit, weights, fill, last)
+        order, known, states = plain.seek(near, most, limit, last)
     else:
         found, told = np.empty(graph.n, dtype=np.int32), np.zeros(1, dtype=np.int64)
         words = np.array(near, dtype=np.uint64)
-        weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.int64)
-        end = SEEK(
-            graph.n,
-            address(words),
-            address(weights),
-            int(fill),
-            most,
-            limit,
-            last,
-            address(found),
-            address(told),
-        )
+        end = SEEK(graph.n, address(words), most, limit, last, address(found), address(told))
         if end < -1:
             raise MemoryError("elimination orders")
         order, known, states = found if end == 1 else None, end >= 0, int(told[0])

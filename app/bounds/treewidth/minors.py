@@ -10,8 +10,9 @@ Source   minor-min-width: Gogate and Dechter, UAI 2004; MMD+ with the neighbour 
          (least-c): Bodlaender, Koster and Wolle, Contraction and treewidth lower bounds, ESA 2004
 """
 
-import heapq
-from collections.abc import Callable
+import ctypes
+import weakref
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +20,19 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from app.bounds.certificate import BadCertificate
-from app.graphs.graph import Graph
+from app.bounds.treewidth.orders import rows_of
+from app.bounds.treewidth.plain_minors import PlainMinor
+from app.graphs.graph import Graph, from_edges
 from app.graphs.orders import places_of
+from app.native.library import address, function
 from app.rng import SplitMix
 from app.toolbox import never
 
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+NEW = function("lk_minor_new", Long, *[Pointer] * 4, Long, returns=Pointer)
+RUN = function("lk_minor_run", Pointer, Long, *[Pointer] * 3, returns=Long)
+PARTS = function("lk_minor_parts", Long, Long, *[Pointer] * 3)
+FREE = function("lk_minor_free", Pointer)
 LEAST_COMMON, LEAST_DEGREE = "least_c", "min_d"
 LOOKS = 256  # contractions between two looks at the clock
 
@@ -100,72 +109,95 @@ def two_apart(pairs: np.ndarray, bag: np.ndarray, whole: int) -> int:
 
 def contracted(
     graph: Graph, weights: np.ndarray | None = None, rule: str = LEAST_COMMON, seed: int | None = None,
-    late: Callable[[], bool] = never,
+    late: Callable[[], bool] = never, compiled: bool = True,
 ) -> tuple[int, np.ndarray]:  # fmt: skip
     """The heaviest least bag of a node on the way of contractions, and the minor [n] that has it.
 
-    The node of the least bag goes into a neighbour: that with the fewest common ones, or with the fewest
-    neighbours. Equal ones are told apart by number, or by a seed.
-
     late   asked now and then: where it is true the best until then counts
     """
-    near = [set(graph.indices[graph.indptr[v] : graph.indptr[v + 1]].tolist()) for v in range(graph.n)]
-    weight = [1] * graph.n if weights is None else weights.tolist()
-    tie = list(range(graph.n))
-    if seed is not None:
-        draws = SplitMix(seed)
-        tie = [draws.bits() >> 32 for _ in range(graph.n)]
-    bag = [weight[v] + sum(weight[u] for u in near[v]) for v in range(graph.n)]
-    heap = [(bag[v], tie[v], v) for v in range(graph.n)]
-    heapq.heapify(heap)
-    into, best, kept = [-1] * graph.n, 0, 0
-    steps: list[int] = []
-    while heap:
-        worth, _, v = heapq.heappop(heap)
-        if into[v] >= 0 or worth != bag[v]:
-            continue
-        if worth > best:
-            best, kept = worth, len(steps)
-        if len(steps) % LOOKS == LOOKS - 1 and late():
-            break
-        steps.append(v)
-        own = near[v]
-        u = _chosen(near, own, rule, tie)
-        into[v] = graph.n if u < 0 else u
-        changed = own if u >= 0 else set()
-        for x in own:
-            near[x].discard(v)
-            bag[x] -= weight[v]
-        if u >= 0:
-            for x in own - near[u] - {u}:
-                near[u].add(x)
-                near[x].add(u)
-                bag[u] += weight[x]
-                bag[x] += weight[u]
-            if weight[v] < weight[u]:
-                lost, weight[u] = weight[u] - weight[v], weight[v]
-                bag[u] -= lost
-                for x in near[u]:
-                    bag[x] -= lost
-                changed = own | near[u]
-        near[v] = set()
-        for x in changed:
-            heapq.heappush(heap, (bag[x], tie[x], x))
-    return best, _parts(graph.n, into, steps[:kept])
+    made = Contractions(graph, weights, rule, seed, compiled)
+    made.run(late)
+    return made.best, made.after(made.kept)
 
 
-def _chosen(near: list[set[int]], own: set[int], rule: str, tie: list[int]) -> int:
-    """The neighbour that a node is contracted into, -1 where it has none."""
-    if rule == LEAST_DEGREE:
-        return min(own, key=lambda x: (len(near[x]), tie[x], x), default=-1)
-    return min(own, key=lambda x: (len(near[x] & own), len(near[x]), tie[x], x), default=-1)
+class Contractions:
+    """The node of the least bag goes into a neighbour, again and again.
+
+    rule    LEAST_COMMON: the neighbour with the fewest common ones, LEAST_DEGREE: with the fewest neighbours
+    seed    tells equal nodes apart; None: numbers do
+    best    the heaviest least bag on the way, which was there after `kept` of the `made` contractions
+    """
+
+    def __init__(
+        self, graph: Graph, weights: np.ndarray | None, rule: str, seed: int | None, compiled: bool = True
+    ) -> None:
+        self.graph, self.compiled = graph, bool(compiled and RUN)
+        self.made = self.best = self.kept = 0
+        tie = np.arange(graph.n)
+        if seed is not None:
+            draws = SplitMix(seed)
+            tie = np.array([draws.bits() >> 32 for _ in range(graph.n)], dtype=np.int64)
+        self._steps, self._into = (np.zeros(graph.n, dtype=np.int32) for _ in range(2))
+        self._told = np.zeros(3, dtype=np.int64)
+        self._course: Iterator[None] | None = None
+        self._minor: int | None = None
+        if not self.compiled:
+            plain = PlainMinor(graph, weights, rule == LEAST_DEGREE, tie.tolist())
+            self._course = plain.run(LOOKS, self._steps, self._into, self._told)
+            return
+        rank = places_of(np.argsort(tie, kind="stable")).astype(np.int32)
+        weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.int64)
+        arrays = *rows_of(graph), weights, rank
+        self._minor = NEW(graph.n, *map(address, arrays), int(rule == LEAST_DEGREE))
+        if not self._minor:
+            raise MemoryError("contractions")
+        weakref.finalize(self, FREE, self._minor)
+
+    def run(self, late: Callable[[], bool] = never) -> bool:
+        """Go on, as far as there is time; whether that was all."""
+        while self._slice():
+            if late():
+                return False
+        return True
+
+    def after(self, count: int) -> np.ndarray:
+        """[n] int64, the minor after so many contractions: its nodes from 0 on, -1 for what it lacks."""
+        label = parts_after(self._steps[:count], self._into, self.compiled)
+        left = label >= 0
+        label[left] = np.unique(label[left], return_inverse=True)[1].reshape(-1)
+        return label
+
+    def _slice(self) -> bool:
+        """The next LOOKS contractions; whether there are more."""
+        if self.compiled:
+            more = RUN(self._minor, LOOKS, *map(address, (self._steps, self._into, self._told)))
+        else:
+            more = int(next(self._course, True) is None)
+        if more < 0:
+            raise MemoryError("contractions")
+        self.made, self.best, self.kept = self._told.tolist()
+        return more > 0
 
 
-def _parts(n: int, into: list[int], steps: list[int]) -> np.ndarray:
-    """[n] int64, the parts after some contractions; -1 for what went without any."""
-    gone, label = set(steps), np.arange(n)
-    for v in reversed(steps):  # what v went into was there later than v
-        label[v] = -1 if into[v] >= n else label[into[v]] if into[v] in gone else into[v]
-    left = label >= 0
-    label[left] = np.unique(label[left], return_inverse=True)[1].reshape(-1)
+def minor_of(graph: Graph, label: np.ndarray, weights: np.ndarray | None) -> tuple[Graph, np.ndarray | None]:
+    """The minor itself, and the weights of its nodes."""
+    size = int(label.max(initial=-1)) + 1
+    rows, columns = label[graph.row_of()], label[graph.indices]
+    apart = (rows >= 0) & (rows < columns)
+    minor = from_edges(size, rows[apart], columns[apart], name=graph.name)
+    return minor, None if weights is None else lightest(label, weights, size)
+
+
+def parts_after(steps: np.ndarray, into: np.ndarray, compiled: bool = True) -> np.ndarray:
+    """[n] int64, into which of the nodes that are left each node went, -1 for none.
+
+    steps   the nodes that went, in order     into   [n], into which node each of them went, n for none
+    """
+    label = np.arange(len(into))
+    if compiled and PARTS:
+        steps = np.ascontiguousarray(steps, dtype=np.int32)
+        PARTS(len(into), len(steps), *map(address, (steps, into, label)))
+        return label
+    for v in reversed(steps.tolist()):  # what v went into was there later than v
+        label[v] = -1 if into[v] >= len(into) else label[into[v]]
     return label

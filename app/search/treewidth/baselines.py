@@ -9,7 +9,6 @@ import numpy as np
 
 from app.bounds.treewidth.atoms import cardinality
 from app.bounds.treewidth.orders import BY_DEGREE, BY_FILL, greedy
-from app.bounds.treewidth.plain_orders import neighbours
 from app.bounds.treewidth.quotients import SLICE, least_degree
 from app.graphs.graph import Graph
 
@@ -35,9 +34,9 @@ def min_fill(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
     return greedy(graph, BY_FILL, None, compiled), "min fill"
 
 
-def max_cardinality(graph: Graph) -> tuple[np.ndarray, str]:
+def max_cardinality(graph: Graph, compiled: bool = True) -> tuple[np.ndarray, str]:
     """From the last node down, always one with most neighbours after it (Tarjan and Yannakakis 1984)."""
-    return cardinality(neighbours(graph)), "max cardinality"
+    return cardinality(graph, compiled), "max cardinality"
 
 
 ELIMINATION_BASELINES = {"min_fill": min_fill, "min_degree": min_degree, "max_cardinality": max_cardinality}
