@@ -6,9 +6,11 @@
 #include "lists.h"
 
 #define LEAST_COMMON 0
+#define LONG_WORK (1 << 23) /* entries looked at, some hundredths of a second */
 
 typedef struct {
     int64_t n, rule, made, best, kept; /* the best minor is that after `kept` contractions */
+    int64_t work;                      /* entries looked at since the last pause */
     List *near;
     Queue left;      /* by the weight of the bag */
     int64_t *weight; /* of each node the lightest that was contracted into it */
@@ -51,12 +53,13 @@ Minor *lk_minor_new(int64_t n, const int64_t *indptr, const int32_t *indices, co
 }
 
 /* The neighbour that v is contracted into, -1 where it has none. */
-static int32_t chosen(const Minor *m, int32_t v) {
+static int32_t chosen(Minor *m, int32_t v) {
     const List *own = m->near + v;
     int32_t best = -1;
     int64_t least = 0;
     for (int64_t i = 0; i < own->size; i++) {
         const int32_t x = own->near[i];
+        if (m->rule == LEAST_COMMON) m->work += own->size + m->near[x].size;
         const int64_t both = m->rule == LEAST_COMMON ? common_of(own, m->near + x) : 0;
         const int64_t fewer = best < 0 ? 0 : m->near[x].size - m->near[best].size;
         if (best < 0 || both < least || (both == least && (fewer < 0 || (!fewer && m->rank[x] < m->rank[best]))))
@@ -83,6 +86,7 @@ static int contract(Minor *m, int32_t v, int32_t u) {
         reweigh(m, x, m->weight[u]);
         reweigh(m, u, m->weight[x]);
     }
+    m->work += own->size + into->size;
     if (take_in(into, own, v, u, m->scratch) < 0) return 0;
     const int64_t lost = m->weight[u] - m->weight[v];
     if (lost > 0) {
@@ -93,15 +97,16 @@ static int contract(Minor *m, int32_t v, int32_t u) {
     return 1;
 }
 
-/* Contractions until `made` + 1 is a multiple of `looks`, or all are. steps [n]: the nodes that went, in order;
-   into [n]: into which node each went, n for none. told: made, best, kept. 1: there is more to do; 0: no; -1: memory
-   is short. */
+/* Contractions until `made` + 1 is a multiple of `looks`, or much was looked at, or all are. steps [n]: the nodes that
+   went, in order; into [n]: into which node each went, n for none. told: made, best, kept. 1: there is more to do;
+   0: no; -1: memory is short. */
 int64_t lk_minor_run(Minor *m, int64_t looks, int32_t *steps, int32_t *into, int64_t *told) {
     int64_t end = 0;
+    m->work = 0;
     for (int first = 1; m->left.count; first = 0) {
         const Entry top = m->left.entry[0];
         if (top.score > m->best) m->best = top.score, m->kept = m->made;
-        if (!first && m->made % looks == looks - 1) {
+        if (!first && (m->made % looks == looks - 1 || m->work > LONG_WORK)) {
             end = 1;
             break;
         }
