@@ -84,8 +84,17 @@ class NetworkSites(ManySites):
         return np.where(lost, self.far, found)
 
     def least(self, chosen: np.ndarray) -> np.ndarray:
-        """[n] int64, what customers cost with the facilities of a mask [m] bool; `far` with none."""
-        return self.costs(self.nearest(self.places[chosen])[1][self.customers])
+        """[n] int64, what customers cost with the facilities of a mask [m] bool; `far` with none. What was
+        told last is kept: of one choice several things are asked.
+        """
+        if not self._last or not np.array_equal(self._last[0], chosen):
+            self._last[:] = chosen.copy(), self.costs(self.nearest(self.places[chosen])[1][self.customers])
+        return self._last[1].copy()
+
+    @cached_property
+    def _last(self) -> list[np.ndarray]:
+        """A mask, and what `least` told of it; empty: it was not asked."""
+        return []
 
     def within(self, radius: int) -> "NetworkSites":
         """The question how many customers cost `radius` or more."""
@@ -111,6 +120,8 @@ class NetworkSites(ManySites):
     @cached_property
     def beside(self) -> np.ndarray:
         """[n] int32, for each customer the number of the place nearest to it; -1: there is none."""
+        if self.m == self.nodes:  # each is its own
+            return self.customers.astype(np.int32)
         node = self.nearest(self.places)[0][self.customers]
         found = np.searchsorted(self.places, np.maximum(node, 0)).astype(np.int32)
         found[node < 0] = -1
@@ -141,6 +152,8 @@ def question_of_network(
         number[places].astype(np.int32), number[customers].astype(np.int32), prices.demand[customers],
         prices.fees[places], forced[places], min(most, len(places)), longest + 1, prices.far, kind == CENTER,
     )  # fmt: skip
+    if not apart:  # known already
+        sites.__dict__["part"] = np.zeros(n, dtype=np.int32)
     return Question(sites, places, customers, prices.demand, prices.fees, prices.unit)
 
 
