@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from app.errors import GraphError
 from app.graphs.facility import CENTER, PIECE, Demands, Distances, ManySites, Question, Sites, priced
+from app.graphs.joined import components
 from app.graphs.lists import ranges
 from app.graphs.orders import places_of
 
@@ -112,10 +113,8 @@ class NetworkSites(ManySites):
 
     @cached_property
     def part(self) -> np.ndarray:
-        """[nodes] int32, the connected part of each node."""
-        from scipy.sparse.csgraph import connected_components  # as above
-
-        return connected_components(self.network, directed=False)[1]
+        """[nodes] int64, the connected part of each node, numbered by their lowest nodes."""
+        return components(self.indptr, self.indices)
 
     @cached_property
     def beside(self) -> np.ndarray:
@@ -153,7 +152,7 @@ def question_of_network(
         prices.fees[places], forced[places], min(most, len(places)), longest + 1, prices.far, kind == CENTER,
     )  # fmt: skip
     if not apart:  # known already
-        sites.__dict__["part"] = np.zeros(n, dtype=np.int32)
+        sites.__dict__["part"] = np.zeros(n, dtype=np.int64)
     return Question(sites, places, customers, prices.demand, prices.fees, prices.unit)
 
 
@@ -171,20 +170,19 @@ def _walk(network: sp.csr_array) -> tuple[np.ndarray, int, bool]:
     """Nodes in the order of a depth-first walk over shortest paths from the first node of each part; a length
     that no path exceeds, twice the longest of these; whether there are several parts.
     """
-    from scipy.sparse.csgraph import connected_components, depth_first_order, dijkstra  # as above
+    from scipy.sparse.csgraph import depth_first_order, dijkstra  # as above
 
     n = network.shape[0]
     if not n:
         return np.zeros(0, dtype=np.int64), 0, False
-    count, part = connected_components(network, directed=False)
-    roots = np.unique(part, return_index=True)[1]
+    roots = np.unique(components(network.indptr, network.indices), return_index=True)[1]
     away, before, _ = dijkstra(
         network.astype(np.float64), directed=True, indices=roots, min_only=True, return_predecessors=True
     )
     before = np.where(before < 0, n, before)  # a node more, from which all parts begin
     tree = sp.csr_array((np.ones(n), (before, np.arange(n))), shape=(n + 1, n + 1))
     order = depth_first_order(tree, n, directed=True, return_predecessors=False)[1:]
-    return order.astype(np.int64), 2 * int(away.max()), count > 1
+    return order.astype(np.int64), 2 * int(away.max()), len(roots) > 1
 
 
 # ---- plain choices -----------------------------------------------------------------------------------------

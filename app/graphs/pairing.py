@@ -172,9 +172,7 @@ def without_loops(matrix: sp.csr_array) -> sp.csr_array:
     return sp.csr_array((found.data[off], (found.row[off], found.col[off])), shape=found.shape)
 
 
-def entries(
-    matrix: sp.csr_array, rows: np.ndarray, columns: np.ndarray, compiled: bool = True
-) -> np.ndarray:
+def entries(matrix: sp.csr_array, rows: np.ndarray, columns: np.ndarray, compiled: bool = True) -> np.ndarray:
     """[q] int64, the entries of a tidy matrix at pairs of rows and columns [q]; 0 where it has none."""
     if not matrix.nnz:
         return np.zeros(len(rows), dtype=np.int64)

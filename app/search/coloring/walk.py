@@ -57,9 +57,9 @@ class Walk(KernelState):
 
     near        [k, n] int32, neighbours of each colour     until  [n, k] int32, see native/coloring.c
     list        [n] int32, the nodes in conflict; place: where each stands in it, -1 for nowhere
-    of kernels alone: row [n, k] int32, near by nodes, of those in conflict; BY_PLACES [n] int32, what moves of
-    nodes in conflict change, and how many do; OF_BLOCKS, the same of BLOCK places each; journal [n] int32, nodes
-    that have moved of late; first, next, forbidden [ring], when colours are free again
+    of kernels alone: row [n, k] int32, near by nodes, of those in conflict; BY_PLACES [n] int32, what moves
+    of nodes in conflict change, and how many do; OF_BLOCKS, the same of BLOCK places each; journal [n] int32,
+    nodes that have moved of late; first, next, forbidden [ring], when colours are free again
     fresh       1 where best_color is still to be written, 0 between calls
     """
 
