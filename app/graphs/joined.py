@@ -24,8 +24,8 @@ def components(
 
     indptr [n+1], indices [nnz] of rows that hold both directions of each edge
 
-    Without the kernel: SciPy turns the matrix round, which takes most of the time; of a large graph only where the node with
-    most neighbours does not lead.
+    Without the kernel: SciPy turns the matrix round, which takes most of the time; of a large graph only
+    where the node with most neighbours does not lead.
     """
     n = len(indptr) - 1
     if not n:

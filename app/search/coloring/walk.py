@@ -23,8 +23,8 @@ BY_PLACES = ("own", "least", "least_open", "times", "times_open")
 OF_BLOCKS = ("of_block", "open_of_block", "moves_of_block", "open_moves_of_block", "stale", "is_stale")
 BLOCK = 128  # places of the list of nodes in conflict; native/coloring.c
 ARRAYS = (
-    "indptr", "indices", "color", "near", "row", "until", "list", "place", *BY_PLACES, *OF_BLOCKS, "best_color",
-    "journal", "first", "next", "forbidden",
+    "indptr", "indices", "color", "near", "row", "until", "list", "place", *BY_PLACES, *OF_BLOCKS,
+    "best_color", "journal", "first", "next", "forbidden",
 )  # fmt: skip
 NUMBERS = ("conflicts", "edges", "best_edges", "moves", "fresh", "stales", "moved")
 
