@@ -20,13 +20,27 @@ from app.bounds.assignment.dual import least_assignment, state_of
 from app.bounds.assignment.witness import by_rows, degree_sum, left_by, node_costs, placed, tables_of
 from app.bounds.certificate import BadCertificate
 from app.errors import CaseError, GraphError
-from app.graphs.pairing import LARGEST, mapping_of, pairing_of, permutation_of, whole
+from app.graphs.graph import from_edges
+from app.graphs.pairing import (
+    LARGEST,
+    entries,
+    mapping_of,
+    pairing_of,
+    permutation_of,
+    products,
+    tidy,
+    whole,
+    without_loops,
+)
 from app.native.library import kernels
+from app.problems.assignment import GraphAlignment
 from app.proofs.archive import from_bytes, to_bytes
-from app.search.assignment.baselines import BASELINES
+from app.search.assignment.baselines import BASELINES, by_degree, by_refinement
 from app.search.assignment.search import TABU_ARRAYS, TABU_NUMBERS, WALK_NUMBERS, TabuSearch, WalkSearch
 from app.search.assignment.text import mapping_text, read_mapping
+from app.search.assignment.tools import AssignmentTools
 from app.tasks.pairings import _gain_of_file, _move_among_few, _move_among_many
+from app.toolbox import Instance
 
 QUICK = {"search.steps": 4000, "search.bound_seconds": 2.0, "output.certificates": True}
 QAP, ALIGNMENT = "qap", "alignment"
@@ -449,3 +463,52 @@ def test_the_case_as_it_is_and_a_dry_run(tmp_path, name):
     code, said = run_job(command, limit_s=100)
     assert code == 0 and ("edges on edges" in said) == (name == ALIGNMENT), said
     assert (ROOT / f"inputs/{name}.toml").exists()
+
+
+# ---- many nodes --------------------------------------------------------------------------------------------
+
+
+@alone
+@compiled
+@pytest.mark.parametrize("density", [0.0, 0.05, 0.6])
+def test_entries_and_sums_of_products_are_the_same_without_kernels(density):
+    for seed in range(8):
+        draws = np.random.default_rng(seed)
+        n, m = draws.integers(1, 90, 2).tolist()
+        a, b = (
+            tidy(sp.csr_array(draws.integers(-9, 10, (k, k)) * (draws.random((k, k)) < density)))
+            for k in (n, m)
+        )
+        mapping = np.full(n, -1)
+        mapping[draws.permutation(n)[: min(n, m)]] = draws.permutation(m)[: min(n, m)]
+        rows, columns = draws.integers(0, m, (2, 50))
+        expected = b.toarray()[rows, columns]
+        for each in (True, False):
+            assert np.array_equal(entries(b, rows, columns, each), expected)
+        there = np.flatnonzero(mapping >= 0)
+        on = np.ix_(mapping[there], mapping[there])
+        total = int((a.toarray()[np.ix_(there, there)] * b.toarray()[on]).sum())
+        assert products(a, b, mapping) == products(a, b, mapping, compiled=False) == total
+
+
+@alone
+@pytest.mark.parametrize("directed", [False, True])
+def test_graphs_alike_but_for_their_order_are_found_to_be_so(directed):
+    """Of random graphs by four rounds of refinement, whatever nodes are called; two of their nodes look the
+    same where they have no neighbours.
+    """
+    draws, n = np.random.default_rng(3), 3000
+    u, v = draws.integers(0, n, (2, 4 * n))
+    a = sp.csr_array((draws.integers(1, 3, 4 * n), (u, v)), shape=(n, n))
+    a = without_loops(a if directed else a + a.T)
+    shuffled = draws.permutation(n)
+    b = a[shuffled][:, shuffled]
+    asked = pairing_of("x", ALIGNMENT, a, b, sp.csr_array((n, n)), np.full(n, -1), np.arange(n), np.arange(n))
+    p = by_refinement(asked.core)
+    assert np.array_equal(np.sort(p), np.arange(n))
+    kept, edges = asked.kept(mapping_of(asked.core, p, asked.seeds, n))
+    assert kept == edges > 0 and asked.core.cost(p) < asked.core.cost(by_degree(asked.core))
+    tools = AssignmentTools(Instance(from_edges(n, u, v), pairing=asked), GraphAlignment())
+    assert asked.core.cost(tools.start()) == asked.core.cost(p)
+    with tools.watched(lambda: True):  # no time: by degree alone
+        assert np.array_equal(tools.start(), by_degree(asked.core))

@@ -21,7 +21,7 @@ from app import TrainingRun, check, solve
 from app.blocks.multilevel import Multilevel, end_of
 from app.blocks.plain import HASTY
 from app.blocks.rounds import Blocks, groups, grown, spread
-from app.blocks.whole import balanced, by_levels
+from app.blocks.whole import balanced, by_levels, climbed
 from app.bounds.certificate import BadCertificate
 from app.bounds.pairs.program import KINDS, MOST, PairProgram
 from app.bounds.partition.bounds import PartitionBounds
@@ -421,15 +421,28 @@ def test_where_a_search_starts_is_found_once(monkeypatch):
 def test_a_search_on_a_large_graph_makes_its_own_start(monkeypatch):
     monkeypatch.setattr("app.search.partition.tools.MOST_ENTRIES", 100)
     tools = PartitionTools(Instance(whole(nx.grid_2d_graph(20, 20)), parts=4), Partition())
-    start = tools.start()
+    start, plain = tools.start(), tools.baselines()["grown"]()[0]
     assert tools.left_out == "multilevel" and set(tools.baselines()) == {"grown"}
-    np.testing.assert_array_equal(tools.baselines()["grown"]()[0], start)
+    np.testing.assert_array_equal(plain, balanced(tools.asked, grown(tools.asked, np.arange(400))))
+    np.testing.assert_array_equal(start, climbed(tools.asked, plain))
     searches = [tools.search(1, start), PartitionSearch(tools.asked, start, 1, compiled=False, rough=True)]
     for search in searches:
         search.run(3000)
     np.testing.assert_array_equal(*(search.solution() for search in searches))
     searches[0].run(100_000)
     assert searches[0].best < tools.value(start)
+
+
+@alone
+@pytest.mark.parametrize("seed", range(6))
+def test_a_round_of_moves_cuts_less_where_there_is_room_and_ends_when_it_is_asked_to(seed):
+    balance = question(seed, n=300)
+    block = balanced(balance, grown(balance, np.arange(300)))
+    better = climbed(balance, block)
+    assert balance.cut(better) <= balance.cut(block) and not balance.over(better)
+    assert (balance.cut(better) < balance.cut(block)) == (seed % 3 > 0)  # else no block may become heavier
+    np.testing.assert_array_equal(climbed(balance, block, compiled=False), better)
+    np.testing.assert_array_equal(climbed(balance, block, look=lambda: True), block)
 
 
 @alone
@@ -569,6 +582,23 @@ def short_proofs(monkeypatch):
     """Small graphs need neither so many sweeps nor so many trees."""
     monkeypatch.setattr("app.bounds.partition.diagonal.MOST_SWEEPS", 500)
     monkeypatch.setattr("app.bounds.partition.spreading.OFTEN", 4)
+
+
+@alone
+@pytest.mark.parametrize("parts", [2, 4, 40])
+def test_what_edges_connect_is_cut_at_their_lightest_edges(parts):
+    """Of one component that is too heavy, beside small ones and alone, and of two."""
+    heavy, other = (nx.gnm_random_graph(n, 2 * n, seed=n) for n in (40, 30))
+    for given in ([heavy], [heavy, nx.path_graph(2), nx.empty_graph(3)], [heavy, other]):
+        graph = nx.disjoint_union_all(given)
+        for i, edge in enumerate(graph.edges.values()):
+            edge["weight"] = 1 + i * 7 % 13
+        balance, sums = balance_of(whole(graph), parts, 0.0), []
+        for part in map(graph.subgraph, nx.connected_components(graph)):
+            count = -(-len(part) // int(balance.limits.max())) - 1
+            weights = sorted(round(weight / balance.unit) for *_, weight in part.edges(data="weight"))
+            sums.append(sum(weights[:count]))
+        assert sorted(of_trees(balance, np.arange(len(graph))).tolist()) == sorted(sums)
 
 
 @alone

@@ -22,7 +22,7 @@ from app.search.coloring.baselines import COLORING_BASELINES, scans
 from app.search.coloring.kernel import ColoringKernel, extend
 from app.search.coloring.search import MOVES, PROBE, ColoringSearch, alike
 from app.search.coloring.tools import ColoringTools
-from app.search.coloring.walk import Walk, walk_bytes
+from app.search.coloring.walk import BLOCK, Walk, walk_bytes
 from app.search.label_tools import in_order
 from app.toolbox import ALWAYS, Instance
 
@@ -190,6 +190,24 @@ def test_walks_keep_their_counts_and_are_the_same_without_kernels(seed, compiled
         for name in ("color", "best_color", "near", "place", "list", "until"):
             assert np.array_equal(*(getattr(walk, name) for walk in walks)), name
         assert walks[0].random == walks[1].random
+
+
+@alone
+@pytest.mark.parametrize(("k", "degree"), [(2, 4), (3, 9)])
+def test_walks_with_many_conflicts_make_the_same_moves_without_kernels(k, degree, compiled):
+    """More nodes in conflict than one block of places holds, at first and, of two colours, for long."""
+    graph = whole(nx.random_regular_graph(degree, 900 if degree % 2 == 0 else 700, seed=k))
+    start = np.random.default_rng(k).integers(0, k, graph.n)
+    walks = [Walk(graph, each) for each in (True, False)]
+    for walk in walks:
+        walk.begin(k, start, 5)
+        assert walk.conflicts > 4 * BLOCK and walk.edges == conflicts(graph, start)
+    for steps in (1, 30, 300, 900):
+        for walk in walks:
+            walk.run(steps)
+        for name in ("color", "best_color", "near", "place", "list", "until"):
+            assert np.array_equal(*(getattr(walk, name) for walk in walks)), name
+        assert walks[0].random == walks[1].random and walks[0].best_edges == walks[1].best_edges
 
 
 @alone

@@ -33,8 +33,9 @@ from app.reductions.dismantle.verify import verify_log
 from app.reductions.replay import BadReduction
 from app.search.dismantle import baselines
 from app.search.dismantle.baselines import DISMANTLE_BASELINES, core_hd, reinserted, reinsertions
+from app.search.dismantle.course import largest_components
 from app.search.dismantle.search import ARRAYS, NUMBERS, DismantleSearch
-from app.search.dismantle.tools import DismantleTools, largest_components
+from app.search.dismantle.tools import DismantleTools
 from app.toolbox import Instance
 
 QUICK = {"search.steps": 300, "search.bound_seconds": 3.0}

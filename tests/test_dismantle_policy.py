@@ -306,7 +306,7 @@ def test_curves_are_those_of_networkx(seed):
         if len(rest):
             rest.remove_node(max(rest, key=lambda v: (rest.degree(v), -v)))
     assert robustness(curve) == pytest.approx(sum(curve[1:].tolist()) / n / n)
-    plain = removal_order(tools._plain(), chosen, compiled=False)
+    plain, _ = removal_order(tools._plain(), chosen, compiled=False)
     assert np.array_equal(curve, curve_of(tools._plain(), chosen, plain, compiled=False))
     other = by_degree(tools._plain(), chosen)
     left = as_networkx(graph)

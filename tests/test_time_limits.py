@@ -631,8 +631,13 @@ def test_what_nodes_in_any_order_induce_has_ascending_rows(n):
 
 def test_components_are_numbered_by_their_lowest_nodes():
     graph = from_edges(9, np.array([1, 5, 6, 7, 2]), np.array([3, 6, 7, 8, 4]))
-    for large in (1, 100):
-        assert components(graph.indptr, graph.indices, large).tolist() == [0, 1, 2, 1, 2, 3, 3, 3, 3]
+    for large, compiled in ((1, False), (100, False), (100, True)):
+        found = components(graph.indptr, graph.indices, large, compiled)
+        assert found.tolist() == [0, 1, 2, 1, 2, 3, 3, 3, 3]
+    for seed in range(20):
+        graph = from_edges(60, *np.random.default_rng(seed).integers(60, size=(2, 20 + 2 * seed)))
+        found = [components(graph.indptr, graph.indices, 1000, compiled) for compiled in (False, True)]
+        assert np.array_equal(*found) and found[0].dtype == found[1].dtype
 
 
 def test_an_order_goes_by_degrees_where_there_is_no_time_for_more(monkeypatch):

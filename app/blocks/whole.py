@@ -11,7 +11,7 @@ from app.graphs.balance import Balance
 from app.rng import SplitMix, stream
 
 ALL = 1 << 62
-LOOKS = 1 << 15  # nodes that are looked at between two questions
+LOOKS, LOOKS_OF_ROUND = 1 << 15, 1 << 17  # nodes that are looked at between two questions
 Look = Callable[[], bool]
 
 
@@ -43,6 +43,21 @@ def _in_time(ways: Multilevel, course: Course, look: Look) -> np.ndarray:
         except StopIteration as end:
             return end.value
         ways.hurried = ways.hurried or look()
+
+
+def climbed(
+    balance: Balance, block: np.ndarray, compiled: bool = True, look: Look | None = None
+) -> np.ndarray:
+    """[n] int64, blocks of which none is too heavy, like these [n], after one round in which each node, and
+    those next to one that has moved, may go to another block where less is cut then.
+
+    look   asked again and again; where it is true the round ends
+    """
+    blocks = Blocks(balance, block, compiled)
+    blocks.begin_searches(np.arange(balance.rows.n), 0)
+    while blocks.waiting and not (look and look()):
+        blocks.run(LOOKS_OF_ROUND)
+    return block if blocks.over else blocks.block.astype(np.int64)
 
 
 def balanced(balance: Balance, block: np.ndarray, compiled: bool = True) -> np.ndarray:

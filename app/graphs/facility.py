@@ -184,6 +184,7 @@ class Distances:
     def __init__(self, graph: Graph, metric: Any, compiled: bool) -> None:
         """Raises GraphError for lengths below 0."""
         self.graph, self.metric, self.compiled = graph, metric, compiled
+        self._nearest: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # a mask, what `nearest` told
         if metric is not None:
             self.n, self.unit = metric.n, Fraction(repr(float(metric.unit)))
             return
@@ -244,8 +245,14 @@ class Distances:
     def nearest(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """[n] int64 the nearest node of a mask [n] bool to each node, and its distance; -1, -1: none.
 
-        Of a graph by one search from all of them at once: no part of `rows`.
+        Of a graph by one search from all of them at once: no part of `rows`. What was told last is kept: of
+        one solution several things are asked.
         """
+        if self._nearest is None or not np.array_equal(self._nearest[0], chosen):
+            self._nearest = chosen.copy(), *self._search_nearest(chosen)
+        return self._nearest[1:]
+
+    def _search_nearest(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         nodes, at, away = (np.flatnonzero(chosen), *(np.full(self.n, -1, dtype=np.int64) for _ in range(2)))
         if not len(nodes):
             return at, away
@@ -385,14 +392,15 @@ def priced(
     """
     places, customers = asked
     fine = distances.unit * demands.unit
+    none = np.zeros(distances.n, dtype=np.int64)
     for unit in _units(fine, opening):
         demand = _scaled(demands.amounts, fine / unit)
-        fees = [0] * distances.n if opening is None else _scaled(opening.amounts, opening.unit / unit)
-        paid = sum(fees[place] for place in places.tolist())
-        far = 1 + (sum(demand) * longest + paid if apart else max(demand, default=0) * max(longest, 1))
-        worst = sum(demand) * longest + paid if room > LARGEST else 0
-        if far * max(len(customers), 1) + paid <= room and max(worst, sum(fees)) <= LARGEST:
-            return Prices(np.array(demand, dtype=np.int64), np.array(fees, dtype=np.int64), far, unit)
+        fees = none if opening is None else _scaled(opening.amounts, opening.unit / unit)
+        paid, needed, dearest = _total(fees[places]), _total(demand), int(demand.max(initial=0))
+        far = 1 + (needed * longest + paid if apart else dearest * max(longest, 1))
+        worst = needed * longest + paid if room > LARGEST else 0
+        if far * max(len(customers), 1) + paid <= room and max(worst, _total(fees)) <= LARGEST:
+            return Prices(demand.astype(np.int64), fees.astype(np.int64), far, unit)
     right = "fewer digits of lengths, demands and costs would be right"
     raise GraphError(f"{name}: costs are too large to be summed exactly; {right}")
 
@@ -422,11 +430,19 @@ def _units(fine: Fraction, opening: Demands | None) -> list[Fraction]:
     return [_common(fine, opening.unit), *([fine] if fine * (1 << 24) <= largest else [])]
 
 
-def _scaled(amounts: np.ndarray, times: Fraction) -> list[int]:
-    """[n] amounts [n] int64 times a number, rounded (ties to even), of any size."""
-    if times.denominator == 1:
-        return [each * times.numerator for each in amounts.tolist()]
-    return [round(each * times) for each in amounts.tolist()]
+def _scaled(amounts: np.ndarray, times: Fraction) -> np.ndarray:
+    """[n] amounts [n] int64, at least 0, times a number, rounded (ties to even), of any size."""
+    if times.denominator == 1 and int(amounts.max(initial=0)) * times.numerator <= LARGEST:
+        return amounts * np.int64(times.numerator)
+    found = np.empty(len(amounts), dtype=object)
+    found[:] = [round(each * times) for each in amounts.tolist()]
+    return found
+
+
+def _total(numbers: np.ndarray) -> int:
+    """The sum of whole numbers [k], at least 0, exactly."""
+    small = numbers.dtype != object and int(numbers.max(initial=0)) * len(numbers) <= LARGEST
+    return int(numbers.sum()) if small else sum(numbers.tolist())
 
 
 def _between(distances: Distances, places: np.ndarray, customers: np.ndarray) -> np.ndarray:

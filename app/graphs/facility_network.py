@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from app.errors import GraphError
 from app.graphs.facility import CENTER, PIECE, Demands, Distances, ManySites, Question, Sites, priced
+from app.graphs.joined import components
 from app.graphs.lists import ranges
 from app.graphs.orders import places_of
 
@@ -84,8 +85,17 @@ class NetworkSites(ManySites):
         return np.where(lost, self.far, found)
 
     def least(self, chosen: np.ndarray) -> np.ndarray:
-        """[n] int64, what customers cost with the facilities of a mask [m] bool; `far` with none."""
-        return self.costs(self.nearest(self.places[chosen])[1][self.customers])
+        """[n] int64, what customers cost with the facilities of a mask [m] bool; `far` with none. What was
+        told last is kept: of one choice several things are asked.
+        """
+        if not self._last or not np.array_equal(self._last[0], chosen):
+            self._last[:] = chosen.copy(), self.costs(self.nearest(self.places[chosen])[1][self.customers])
+        return self._last[1].copy()
+
+    @cached_property
+    def _last(self) -> list[np.ndarray]:
+        """A mask, and what `least` told of it; empty: it was not asked."""
+        return []
 
     def within(self, radius: int) -> "NetworkSites":
         """The question how many customers cost `radius` or more."""
@@ -103,14 +113,14 @@ class NetworkSites(ManySites):
 
     @cached_property
     def part(self) -> np.ndarray:
-        """[nodes] int32, the connected part of each node."""
-        from scipy.sparse.csgraph import connected_components  # as above
-
-        return connected_components(self.network, directed=False)[1]
+        """[nodes] int64, the connected part of each node, numbered by their lowest nodes."""
+        return components(self.indptr, self.indices)
 
     @cached_property
     def beside(self) -> np.ndarray:
         """[n] int32, for each customer the number of the place nearest to it; -1: there is none."""
+        if self.m == self.nodes:  # each is its own
+            return self.customers.astype(np.int32)
         node = self.nearest(self.places)[0][self.customers]
         found = np.searchsorted(self.places, np.maximum(node, 0)).astype(np.int32)
         found[node < 0] = -1
@@ -141,6 +151,8 @@ def question_of_network(
         number[places].astype(np.int32), number[customers].astype(np.int32), prices.demand[customers],
         prices.fees[places], forced[places], min(most, len(places)), longest + 1, prices.far, kind == CENTER,
     )  # fmt: skip
+    if not apart:  # known already
+        sites.__dict__["part"] = np.zeros(n, dtype=np.int64)
     return Question(sites, places, customers, prices.demand, prices.fees, prices.unit)
 
 
@@ -158,20 +170,19 @@ def _walk(network: sp.csr_array) -> tuple[np.ndarray, int, bool]:
     """Nodes in the order of a depth-first walk over shortest paths from the first node of each part; a length
     that no path exceeds, twice the longest of these; whether there are several parts.
     """
-    from scipy.sparse.csgraph import connected_components, depth_first_order, dijkstra  # as above
+    from scipy.sparse.csgraph import depth_first_order, dijkstra  # as above
 
     n = network.shape[0]
     if not n:
         return np.zeros(0, dtype=np.int64), 0, False
-    count, part = connected_components(network, directed=False)
-    roots = np.unique(part, return_index=True)[1]
+    roots = np.unique(components(network.indptr, network.indices), return_index=True)[1]
     away, before, _ = dijkstra(
         network.astype(np.float64), directed=True, indices=roots, min_only=True, return_predecessors=True
     )
     before = np.where(before < 0, n, before)  # a node more, from which all parts begin
     tree = sp.csr_array((np.ones(n), (before, np.arange(n))), shape=(n + 1, n + 1))
     order = depth_first_order(tree, n, directed=True, return_predecessors=False)[1:]
-    return order.astype(np.int64), 2 * int(away.max()), count > 1
+    return order.astype(np.int64), 2 * int(away.max()), len(roots) > 1
 
 
 # ---- plain choices -----------------------------------------------------------------------------------------

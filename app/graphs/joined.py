@@ -2,6 +2,7 @@
 root of its part.
 """
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -9,21 +10,31 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from app.graphs.lists import entries_of
+from app.native.library import address, function
 
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+COMPONENTS = function("lk_components", Long, *(Pointer,) * 4, returns=Long)
 LARGE = 1 << 16  # nodes from which on one component is looked for first
 
 
-def components(indptr: np.ndarray, indices: np.ndarray, large: int = LARGE) -> np.ndarray:
+def components(
+    indptr: np.ndarray, indices: np.ndarray, large: int = LARGE, compiled: bool = True
+) -> np.ndarray:
     """[n] int64, the component of each node, numbered by their lowest nodes.
 
     indptr [n+1], indices [nnz] of rows that hold both directions of each edge
 
-    SciPy turns the matrix round, which takes most of the time; of a large graph only where the node with
-    most neighbours does not lead.
+    Without the kernel: SciPy turns the matrix round, which takes most of the time; of a large graph only
+    where the node with most neighbours does not lead.
     """
     n = len(indptr) - 1
     if not n:
         return np.zeros(0, dtype=np.int64)
+    if compiled and COMPONENTS is not None:
+        found, queue = (np.empty(n, dtype=np.int32) for _ in range(2))
+        rows = np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(indices, np.int32)
+        COMPONENTS(n, *map(address, (*rows, found, queue)))
+        return found.astype(np.int64)
     label, rest = np.zeros(n, dtype=np.int64), np.arange(n)
     if n >= large:
         hub = int(np.diff(indptr).argmax())

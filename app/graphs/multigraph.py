@@ -5,10 +5,9 @@ graph leave it when nodes of degree two have gone.
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from app.graphs.graph import Graph
+from app.graphs.joined import components
 from app.graphs.lists import ranges, starts
 
 
@@ -58,8 +57,8 @@ class Multigraph(NamedTuple):
         return Multigraph(indptr, indices, self.twice[own], self.weights[kept]), kept
 
     def parts(self) -> np.ndarray:
-        """[n], the connected component of each node."""
-        return connected_components(self._matrix(), directed=False)[1]
+        """[n] int64, the connected component of each node, numbered by their lowest nodes."""
+        return components(self.indptr, self.indices)
 
     def split(self) -> list[tuple["Multigraph", np.ndarray]]:
         """The connected components, small ones first, and which nodes [k] int64 each has."""
@@ -83,12 +82,7 @@ class Multigraph(NamedTuple):
         """Edges beyond those of a forest: 0 where it is one."""
         if not self.n:
             return 0
-        count = connected_components(self._matrix(), directed=False)[0]
-        return int(self.edges()[2].sum()) - self.n + count
-
-    def _matrix(self) -> sp.csr_array:
-        entries = np.ones(len(self.indices), np.int8), self.indices, self.indptr.astype(np.int32)
-        return sp.csr_array(entries, shape=(self.n, self.n))
+        return int(self.edges()[2].sum()) - self.n + int(self.parts().max()) + 1
 
     def pattern(self, name: str) -> Graph:
         """Which nodes are joined, as a graph."""

@@ -8,6 +8,7 @@ minimised over permutations, without what is known already.
 Source   Koopmans and Beckmann, Assignment problems and the location of economic activities, 1957
 """
 
+import ctypes
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,7 +19,11 @@ import scipy.sparse as sp
 
 from app.errors import GraphError
 from app.graphs.ids import one_id
+from app.native.library import address, function
 
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+ENTRIES = function("lk_pairing_entries", Long, *(Pointer,) * 6)
+PRODUCTS = function("lk_pairing_products", Long, Long, *(Pointer,) * 8, returns=Long)
 QAP, ALIGNMENT = "qap", "alignment"
 LARGEST = 1 << 56  # of all products of entries together, in units
 FINEST = 30  # binary digits of numbers that have more than 8 decimals
@@ -92,12 +97,12 @@ class Pairing:
 
     def kept(self, mapping: np.ndarray) -> tuple[int, int]:
         """How many edges of A a mapping [n] puts on edges of B, and how many there are."""
-        rows, columns = self.a.nonzero()
-        on = mapping[rows], mapping[columns]
-        both = (on[0] >= 0) & (on[1] >= 0)
-        count = int(np.count_nonzero(entries(self.b, on[0][both], on[1][both])))
+        ones = (
+            sp.csr_array((np.ones(each.nnz, np.int64), each.indices, each.indptr), shape=each.shape)
+            for each in (self.a, self.b)
+        )
         each = 2 if self.halved else 1
-        return count // each, len(rows) // each
+        return products(*ones, mapping) // each, self.a.nnz // each
 
     @cached_property
     def core(self) -> "Quadratic":
@@ -159,29 +164,48 @@ def tidy(matrix: Any) -> sp.csr_array:
 
 
 def without_loops(matrix: sp.csr_array) -> sp.csr_array:
-    """A matrix without the entries of its diagonal."""
+    """A matrix without the entries of its diagonal, a copy."""
+    if not matrix.diagonal().any():  # zeros count for nothing
+        return matrix.copy()
     found = sp.coo_array(matrix)
     off = found.row != found.col
     return sp.csr_array((found.data[off], (found.row[off], found.col[off])), shape=found.shape)
 
 
-def entries(matrix: sp.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def entries(matrix: sp.csr_array, rows: np.ndarray, columns: np.ndarray, compiled: bool = True) -> np.ndarray:
     """[q] int64, the entries of a tidy matrix at pairs of rows and columns [q]; 0 where it has none."""
+    if not matrix.nnz:
+        return np.zeros(len(rows), dtype=np.int64)
+    if compiled and ENTRIES is not None:
+        found = np.empty(len(rows), dtype=np.int64)
+        given = *_arrays(matrix), *(np.ascontiguousarray(each, dtype=np.int64) for each in (rows, columns))
+        ENTRIES(len(rows), *map(address, (*given, found)))
+        return found
     width = matrix.shape[1]
     ends = np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
     keys, wanted = ends * width + matrix.indices, rows.astype(np.int64) * width + columns
-    if not len(keys):
-        return np.zeros(len(wanted), dtype=np.int64)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[at] == wanted, matrix.data[at], 0)
 
 
-def products(a: sp.csr_array, b: sp.csr_array, mapping: np.ndarray) -> int:
+def products(a: sp.csr_array, b: sp.csr_array, mapping: np.ndarray, compiled: bool = True) -> int:
     """The sum of a_ij b_p(i)p(j) over all i, j that a mapping p [n] int64 has a place for."""
+    if compiled and PRODUCTS is not None:
+        found = np.zeros(1, dtype=np.int64)
+        given = *_arrays(a), *_arrays(b), np.ascontiguousarray(mapping, dtype=np.int64), found
+        if PRODUCTS(a.shape[0], b.shape[0], *map(address, given)):
+            raise MemoryError("products")
+        return int(found[0])
     rows = np.repeat(np.arange(a.shape[0], dtype=np.int64), np.diff(a.indptr))
     on = mapping[rows], mapping[a.indices]
     both = (on[0] >= 0) & (on[1] >= 0)
-    return int((a.data[both] * entries(b, on[0][both], on[1][both])).sum())
+    return int((a.data[both] * entries(b, on[0][both], on[1][both], False)).sum())
+
+
+def _arrays(matrix: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where rows begin, columns and entries, as kernels want them."""
+    kinds = (matrix.indptr, np.int64), (matrix.indices, np.int32), (matrix.data, np.int64)
+    return tuple(np.ascontiguousarray(each, dtype=kind) for each, kind in kinds)
 
 
 def is_symmetric(matrix: sp.csr_array) -> bool:
@@ -267,8 +291,11 @@ def _times(name: str, matrix: sp.csr_array, factor: Fraction) -> sp.csr_array:
 
 def _refuse_overflow(name: str, a: sp.csr_array, b: sp.csr_array, gain: sp.csr_array) -> None:
     """Refuse sums that might not fit 64 bits. Raises GraphError."""
-    sizes = [sum(map(abs, each.data.tolist())) if each.nnz else 0 for each in (a, b, gain)]
     largest = [int(np.abs(each.data).max(initial=0)) for each in (a, b, gain)]
+    sizes = [
+        int(np.abs(each.data).sum()) if most * each.nnz < 1 << 62 else sum(map(abs, each.data.tolist()))
+        for each, most in zip((a, b, gain), largest)
+    ]
     total = min(sizes[0] * largest[1], largest[0] * sizes[1]) + a.shape[0] * largest[2]
     if total > LARGEST:
         right = f"numbers whose products add up to {LARGEST} at most would be right"
@@ -288,7 +315,7 @@ def core_of(asked: Pairing) -> Quadratic:
     n, m, size = asked.n, asked.m, max(asked.n, asked.m)
     sign = -1 if asked.maximise else 1
     a, b = asked.a * np.int64(sign), asked.b
-    each = is_symmetric(a), is_symmetric(b)
+    each = (True, True) if asked.halved else (is_symmetric(a), is_symmetric(b))
     scale = 2 if asked.halved or each[0] != each[1] else 1
     if each[0] != each[1]:
         a, b = (tidy(x + x.T) if not own else x for x, own in zip((a, b), each))
@@ -296,20 +323,21 @@ def core_of(asked: Pairing) -> Quadratic:
     fixed = np.flatnonzero(asked.seeds >= 0)
     to = asked.seeds[fixed]
     rows = np.concatenate([np.flatnonzero(asked.seeds < 0), np.arange(n, size)])
-    columns = np.concatenate([np.setdiff1d(np.arange(m), to), np.arange(m, size)])
+    free = np.ones(m, dtype=bool)
+    free[to] = False
+    columns = np.concatenate([np.flatnonzero(free), np.arange(m, size)])
     a, b, linear = (_padded(x, size) for x in (a, b, linear))
     loops = sp.csr_array(np.outer(a.diagonal(), b.diagonal())) if _loops(a, b) else None
     linear = linear if loops is None else tidy(linear + loops)
     a, b = tidy(without_loops(a)), tidy(without_loops(b))
-    left = linear[rows][:, columns]
+    all_ = len(fixed) == 0  # then rows and columns are all, in order
+    left = linear if all_ else linear[rows][:, columns]
     if len(fixed):
         left = left + a[rows][:, fixed] @ b[columns][:, to].T + a[fixed][:, rows].T @ b[to][:, columns]
     constant = products(tidy(a[fixed][:, fixed]), tidy(b[to][:, to]), np.arange(len(fixed)))
     constant += int(entries(linear, fixed, to).sum())
-    return Quadratic(
-        tidy(a[rows][:, rows]), tidy(b[columns][:, columns]), tidy(left), constant, any(each), scale, rows,
-        columns,
-    )  # fmt: skip
+    a, b = (a, b) if all_ else (tidy(a[rows][:, rows]), tidy(b[columns][:, columns]))
+    return Quadratic(a, b, tidy(left), constant, any(each), scale, rows, columns)
 
 
 def _loops(a: sp.csr_array, b: sp.csr_array) -> bool:

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from app.errors import GraphError
 from app.graphs.contracted import WeightedRows
 from app.graphs.fixed_point import LARGEST, whole_numbers
 from app.graphs.graph import Graph
+from app.graphs.joined import components
+from app.graphs.lists import row_counts
 
 NULLS = ("degrees", "sizes", "none")
 FULL = 1 << 56  # of all sums: in int64 there is room for proofs, whose numbers are finer
@@ -46,13 +46,12 @@ class Quality(WeightedRows):
         return self.near * self.weights - self.far * self.size[self.row_of()] * self.size[self.indices]
 
     def parts(self) -> np.ndarray:
-        """[n] int32, which nodes pairs of positive worth connect: no best community holds nodes of two
+        """[n] int64, which nodes pairs of positive worth connect: no best community holds nodes of two
         parts.
         """
-        positive = np.flatnonzero(self.worths() > 0)
-        rows, ones = self.row_of()[positive], np.ones(len(positive), dtype=np.int8)
-        matrix = sp.csr_array((ones, (rows, self.indices[positive])), shape=(self.n, self.n))
-        return connected_components(matrix, directed=False)[1]
+        positive = self.worths() > 0
+        ptr = np.append(0, np.cumsum(row_counts(positive, self.indptr)))
+        return components(ptr, self.indices[positive])
 
     def value(self, label: np.ndarray) -> int:
         """Of communities, [n] integers, without a constant."""

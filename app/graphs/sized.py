@@ -4,10 +4,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from app.graphs.graph import Graph
+from app.graphs.joined import components
 from app.graphs.lists import kept_rows, ranges, starts
 
 
@@ -46,9 +45,8 @@ class SizedGraph(NamedTuple):
         return np.diff(self.indptr)
 
     def parts(self) -> np.ndarray:
-        """[n], the connected component of each node."""
-        entries = np.ones(len(self.indices), np.int8), self.indices, self.indptr.astype(np.int32)
-        return connected_components(sp.csr_array(entries, shape=(self.n, self.n)), directed=False)[1]
+        """[n] int64, the connected component of each node, numbered by their lowest nodes."""
+        return components(self.indptr, self.indices)
 
     def sizes(self) -> np.ndarray:
         """[c] int64, what the components have in size."""

@@ -9,6 +9,8 @@
 
 #define NONE (INT32_C(1) << 29) /* a colour or a node that has no move; more than there are neighbours */
 
+enum { BLOCK = 128 }; /* places of the list of nodes in conflict that are looked at together; also walk.py */
+
 typedef struct {
     int64_t n, k, ring;
     const int64_t *indptr;
@@ -20,28 +22,49 @@ typedef struct {
     int32_t *list, *place; /* [n] nodes in conflict, places in it; place -1: in none */
     int32_t *own, *least, *least_open; /* [n] by places in the list: neighbours of the node's colour, and the fewest
                                           of another one, and of another one that may be taken; NONE: there is none */
+    int32_t *times, *times_open;       /* [n] how many colours have so few */
+    int32_t *of_block, *open_of_block; /* [n / BLOCK + 1] the least change of conflicts by a move of a node of these */
+    int32_t *moves_of_block, *open_moves_of_block; /* places, and how many moves have it; of all colours, and of those */
+    int32_t *stale;        /* that may be taken. Blocks in which something has changed since: `stales` of them */
+    uint8_t *is_stale;     /* [n / BLOCK + 1] */
     int32_t *best_color;   /* [n] of the fewest conflicts of this walk */
+    int32_t *journal;      /* [n] nodes that have moved since best_color was written: `moved` of them, n: all may have */
     int32_t *first, *next; /* [ring] by moves: the last of those before that forbade a colour until this one, and the
                               one before that in the same list; -1: none */
     int64_t *forbidden;    /* [ring] what a move forbade, a place in `until` */
-    int64_t conflicts, edges, best_edges, moves, fresh; /* fresh: best_color is not written yet */
+    int64_t conflicts, edges, best_edges, moves, fresh, stales, moved; /* fresh: best_color is not written yet */
     uint64_t random;
 } Walk;
 
-/* The fewest neighbours of another colour, of any and of one that may be taken. */
+/* What is kept of the block of place i holds no longer. */
+INLINE void touch(Walk *w, int64_t i) {
+    const int32_t b = (int32_t)(i / BLOCK);
+    if (w->is_stale[b]) return;
+    w->is_stale[b] = 1;
+    w->stale[w->stales++] = b;
+}
+
+/* The fewest neighbours of another colour, of any and of one that may be taken, and how many colours have so few. */
 WIDE static void look_through(Walk *w, int64_t i) {
     const int64_t k = w->k, v = w->list[i];
     const int32_t *row = w->row + v * k, *until = w->until + v * k;
     const int32_t own = w->color[v], now = (int32_t)w->moves;
-    int32_t least = NONE, least_open = NONE;
+    int32_t least = NONE, least_open = NONE, times = 0, times_open = 0;
     for (int32_t c = 0; c < k; c++) {
         const int32_t value = c == own ? NONE : row[c], open = until[c] > now ? NONE : value;
         least = value < least ? value : least;
         least_open = open < least_open ? open : least_open;
     }
+    for (int32_t c = 0; c < k; c++) {
+        times += (row[c] == least) & (c != own);
+        times_open += (row[c] == least_open) & (c != own) & (until[c] <= now);
+    }
     w->own[i] = row[own];
     w->least[i] = least;
     w->least_open[i] = least_open;
+    w->times[i] = times;
+    w->times_open[i] = times_open;
+    touch(w, i);
 }
 
 INLINE void conflict_in(Walk *w, int32_t v) {
@@ -58,24 +81,44 @@ INLINE void conflict_out(Walk *w, int32_t v) {
     w->own[i] = w->own[end];
     w->least[i] = w->least[end];
     w->least_open[i] = w->least_open[end];
+    w->times[i] = w->times[end];
+    w->times_open[i] = w->times_open[end];
     w->place[last] = i;
     w->place[v] = -1;
+    touch(w, i);
+    touch(w, end);
+}
+
+/* One colour more has `value` neighbours, in the place of value + 1. */
+INLINE void fewer(int32_t *least, int32_t *times, int32_t value) {
+    if (value < *least) {
+        *least = value;
+        *times = 1;
+    } else if (value == *least) {
+        *times += 1;
+    }
 }
 
 /* A neighbour of a node in conflict went from colour a to c: what the node has fewest of is looked for again only where
- * c may have been the only one. */
+ * c was the only one. */
 INLINE void tell(Walk *w, int32_t v, int32_t a, int32_t left, int32_t c, int32_t more) {
     const int64_t i = w->place[v], at = v * w->k;
     w->row[at + a] = left;
     w->row[at + c] = more;
+    touch(w, i);
     if (w->color[v] == a) {
         w->own[i] = left;
     } else {
-        if (left < w->least[i]) w->least[i] = left;
-        if (left < w->least_open[i] && w->until[at + a] <= w->moves) w->least_open[i] = left;
+        fewer(w->least + i, w->times + i, left);
+        if (w->until[at + a] <= w->moves) fewer(w->least_open + i, w->times_open + i, left);
     }
-    if (w->color[v] == c) w->own[i] = more;
-    else if (more - 1 == w->least[i] || more - 1 == w->least_open[i]) look_through(w, i);
+    if (w->color[v] == c) {
+        w->own[i] = more;
+        return;
+    }
+    if (more - 1 == w->least[i]) w->times[i] -= 1;
+    if (more - 1 == w->least_open[i] && w->until[at + c] <= w->moves) w->times_open[i] -= 1;
+    if (!w->times[i] || !w->times_open[i]) look_through(w, i);
 }
 
 /* The colour of v becomes c. */
@@ -117,80 +160,116 @@ static void allow(Walk *w) {
     for (int32_t slot = w->first[end]; slot >= 0; slot = w->next[slot]) {
         const int64_t at = w->forbidden[slot], v = at / w->k, i = w->place[v];
         if (i < 0 || w->until[at] > w->moves || at % w->k == w->color[v]) continue;
-        if (w->row[at] < w->least_open[i]) w->least_open[i] = w->row[at];
+        if (w->row[at] <= w->least_open[i]) look_through(w, i); /* the same colour may be met more than once */
     }
     w->first[end] = -1;
 }
 
-/* The least change of conflicts by a move, of those that may be made in *open; NONE or nearly so: there is none. */
-WIDE static int32_t least_changes(const Walk *w, int32_t *open) {
-    const int32_t *own = w->own, *least = w->least, *least_open = w->least_open;
-    int32_t best = NONE, best_open = NONE;
-    for (int64_t i = 0; i < w->conflicts; i++) {
-        const int32_t any = least[i] - own[i], free = least_open[i] - own[i];
-        best = any < best ? any : best;
-        best_open = free < best_open ? free : best_open;
+/* The least change of conflicts by a move of a node of places start..end-1, and how many moves have it. */
+INLINE void look_at(const int32_t *own, const int32_t *least, const int32_t *times, int64_t start, int64_t end,
+                    int32_t *change, int32_t *moves) {
+    int32_t best = NONE, count = 0;
+    for (int64_t i = start; i < end; i++) {
+        const int32_t each = least[i] - own[i];
+        best = each < best ? each : best;
     }
-    *open = best_open;
+    for (int64_t i = start; i < end; i++) count += least[i] - own[i] == best ? times[i] : 0;
+    *change = best;
+    *moves = count;
+}
+
+/* What is kept of blocks holds again. */
+WIDE static void look_again(Walk *w) {
+    for (int64_t j = 0; j < w->stales; j++) {
+        const int32_t b = w->stale[j];
+        const int64_t start = (int64_t)b * BLOCK;
+        const int64_t end = start + BLOCK < w->conflicts ? start + BLOCK : w->conflicts;
+        w->is_stale[b] = 0;
+        look_at(w->own, w->least, w->times, start, end, w->of_block + b, w->moves_of_block + b);
+        look_at(w->own, w->least_open, w->times_open, start, end, w->open_of_block + b, w->open_moves_of_block + b);
+    }
+    w->stales = 0;
+}
+
+/* The least of what blocks have; NONE or nearly so: there is no move. */
+WIDE static int32_t least_of(const int32_t *change, int64_t blocks) {
+    int32_t best = NONE;
+    for (int64_t b = 0; b < blocks; b++) best = change[b] < best ? change[b] : best;
     return best;
 }
 
-/* How many colours of the node at place i of the list change conflicts the least; its colours that may be taken alone
- * where `any` is 0. */
-WIDE static int32_t count_colors(const Walk *w, int64_t i, int any) {
-    const int64_t k = w->k, v = w->list[i];
-    const int32_t *row = w->row + v * k, *until = w->until + v * k;
-    const int32_t own = w->color[v], now = any ? INT32_MAX : (int32_t)w->moves;
-    const int32_t target = any ? w->least[i] : w->least_open[i];
-    int32_t count = 0;
-    for (int32_t d = 0; d < k; d++) count += (row[d] == target) & (d != own) & (until[d] <= now);
-    return count;
-}
-
-/* How many moves have this change, of all or of those that may be made. */
-static int64_t count_moves(const Walk *w, int32_t change, int any) {
-    const int32_t *least = any ? w->least : w->least_open;
+/* How many moves have this change. */
+WIDE static int64_t count_moves(const int32_t *change, const int32_t *moves, int64_t blocks, int32_t wanted) {
     int64_t count = 0;
-    for (int64_t i = 0; i < w->conflicts; i++)
-        if (least[i] - w->own[i] == change) count += count_colors(w, i, any);
+    for (int64_t b = 0; b < blocks; b++) count += change[b] == wanted ? moves[b] : 0;
     return count;
 }
 
-/* The one of them numbered `wanted`, from 0 on: its node and its colour. */
+/* The move numbered `wanted`, from 0 on, of those with this change, of all or of those that may be made, in the order of
+ * the list and then of colours: its node and its colour. */
 static void find_move(const Walk *w, int32_t change, int any, int64_t wanted, int32_t *v, int32_t *c) {
-    const int32_t *least = any ? w->least : w->least_open, now = any ? INT32_MAX : (int32_t)w->moves;
-    int64_t i = 0;
-    for (;; i++) {
-        if (least[i] - w->own[i] != change) continue;
-        const int64_t here = count_colors(w, i, any);
-        if (wanted < here) break;
-        wanted -= here;
-    }
+    const int32_t *of_block = any ? w->of_block : w->open_of_block;
+    const int32_t *moves = any ? w->moves_of_block : w->open_moves_of_block;
+    const int32_t *least = any ? w->least : w->least_open, *times = any ? w->times : w->times_open;
+    int64_t b = 0;
+    for (; of_block[b] != change || wanted >= moves[b]; b++) wanted -= of_block[b] == change ? moves[b] : 0;
+    int64_t i = b * BLOCK;
+    for (; least[i] - w->own[i] != change || wanted >= times[i]; i++)
+        wanted -= least[i] - w->own[i] == change ? times[i] : 0;
     *v = w->list[i];
     const int32_t *row = w->row + *v * w->k, *until = w->until + *v * w->k;
+    const int32_t now = any ? INT32_MAX : (int32_t)w->moves;
     for (*c = 0;; ++*c)
         if (row[*c] == least[i] && *c != w->color[*v] && until[*c] <= now && wanted-- == 0) return;
 }
 
 static void write_best(Walk *w) {
-    memcpy(w->best_color, w->color, (size_t)w->n * sizeof *w->color);
+    if (w->moved < w->n) {
+        for (int64_t i = 0; i < w->moved; i++) w->best_color[w->journal[i]] = w->color[w->journal[i]];
+    } else {
+        memcpy(w->best_color, w->color, (size_t)w->n * sizeof *w->color);
+    }
+    w->moved = 0;
     w->fresh = 0;
+}
+
+/* What belongs to the colouring at hand, before any colour is forbidden. */
+void lk_coloring_begin(Walk *w) {
+    int64_t sum = 0;
+    w->conflicts = w->moves = w->fresh = w->stales = w->moved = 0;
+    memset(w->near, 0, (size_t)(w->k * w->n) * sizeof *w->near);
+    memset(w->until, 0, (size_t)(w->k * w->n) * sizeof *w->until);
+    memset(w->is_stale, 0, (size_t)(w->n / BLOCK + 1) * sizeof *w->is_stale);
+    memset(w->first, -1, (size_t)w->ring * sizeof *w->first);
+    for (int64_t v = 0; v < w->n; v++)
+        for (int64_t e = w->indptr[v]; e < w->indptr[v + 1]; e++) w->near[w->color[w->indices[e]] * w->n + v] += 1;
+    for (int64_t v = 0; v < w->n; v++) {
+        const int32_t own = w->near[w->color[v] * w->n + v];
+        w->place[v] = -1;
+        sum += own;
+        if (own) conflict_in(w, (int32_t)v);
+    }
+    w->edges = w->best_edges = sum / 2;
 }
 
 /* So many moves, fewer where no conflict is left; returns the moves made. */
 int64_t lk_coloring_walk(Walk *w, int64_t steps) {
     int64_t made = 0;
     for (; made < steps && w->edges > 0; made++) {
-        int32_t open, v, c;
+        int32_t v, c;
         allow(w);
-        const int32_t all = least_changes(w, &open);
+        look_again(w);
+        const int64_t blocks = (w->conflicts + BLOCK - 1) / BLOCK;
+        const int32_t all = least_of(w->of_block, blocks);
         const int any = all < NONE / 2 && w->edges + all < w->best_edges;
-        const int32_t change = any ? all : open;
+        const int32_t change = any ? all : least_of(w->open_of_block, blocks);
         if (change < NONE / 2) {
-            const int64_t count = count_moves(w, change, any);
+            const int64_t count = any ? count_moves(w->of_block, w->moves_of_block, blocks, change)
+                                      : count_moves(w->open_of_block, w->open_moves_of_block, blocks, change);
             find_move(w, change, any, random_below(&w->random, (uint32_t)count), &v, &c);
             if (w->fresh && change >= 0) write_best(w);
             const int32_t a = w->color[v];
+            if (w->moved < w->n) w->journal[w->moved++] = v;
             recolor(w, v, c);
             const int64_t tenure = random_below(&w->random, 10) + 6 * w->conflicts / 10;
             forbid(w, v, a, w->moves + 1 + tenure);

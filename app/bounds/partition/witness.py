@@ -31,8 +31,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from app.bounds.certificate import BadCertificate
 from app.bounds.factor import ROOM
@@ -41,6 +39,7 @@ from app.bounds.pairs.whole import FULL, MOST_PLACES, check_semidefinite
 from app.bounds.partition.part import Part, part_of
 from app.bounds.partition.rank_one import Elimination, elimination, semidefinite
 from app.bounds.partition.spread import Trees
+from app.graphs import joined
 from app.graphs.balance import Balance
 from app.graphs.contracted import WeightedRows
 from app.graphs.lists import starts
@@ -281,17 +280,20 @@ def of_trees(balance: Balance, nodes: np.ndarray, label: np.ndarray | None = Non
     row = rows.row_of()
     once = row < rows.indices
     where, inside = label[row[once]], rows.weights[once]
+    found = np.zeros(len(weight), dtype=np.int64)
+    large = np.flatnonzero(needed)
+    if len(large) == 1:
+        inside, count = inside[where == large[0]], int(needed[large[0]])
+        found[large] = np.partition(inside, count - 1)[:count].sum() if count < len(inside) else inside.sum()
+        return found
     order = np.lexsort((inside, where))  # the lightest edges of each component first
     where, inside = where[order], inside[order]
     begin = starts(where, len(weight))
     counted = np.arange(len(where)) - begin[where] < needed[where]
-    found = np.zeros(len(weight), dtype=np.int64)
     np.add.at(found, where[counted], inside[counted])
     return found
 
 
 def components(rows: WeightedRows) -> np.ndarray:
-    """[n] int32, which nodes edges connect."""
-    ones = np.ones(len(rows.indices), dtype=np.int8)
-    matrix = sp.csr_array((ones, rows.indices, rows.indptr), shape=(rows.n, rows.n))
-    return connected_components(matrix, directed=False)[1]
+    """[n] int64, which nodes edges connect, numbered by their lowest nodes."""
+    return joined.components(rows.indptr, rows.indices)

@@ -7,13 +7,15 @@ chains from left to right, and of whole numbers.
 import numpy as np
 import scipy.sparse as sp
 
-from app.graphs.pairing import Quadratic
+from app.graphs.lists import ranges
+from app.graphs.pairing import Quadratic, is_symmetric
 from app.toolbox import Look, never
 
 MOST_FAQ = 2000  # nodes: beyond, its matrices and linear assignments take too long
 MOST_PROFILES = 2500  # nodes: beyond, a table of all pairs takes too much memory
 FULL = 800  # nodes of graphs that are nearly full, at most: products then take k^3
 ROUNDS, LEAST_STEP = 30, 1e-4  # of FAQ: steps at most; and the shortest that is worth another
+ROUNDS_OF_LABELS = 4  # of refinement: what differs beyond is seldom needed
 LEVELS = 16  # of a profile: quantiles of the degrees of neighbours
 
 
@@ -45,7 +47,9 @@ def greedy(core: Quadratic, look: Look = never) -> np.ndarray:
 
 def _rest_by_degree(core: Quadratic, found: np.ndarray) -> np.ndarray:
     """Places [k], those below 0 filled in by degree."""
-    nodes, places = np.flatnonzero(found < 0), np.setdiff1d(np.arange(core.k), found)
+    nodes, free = np.flatnonzero(found < 0), np.ones(core.k, dtype=bool)
+    free[found[found >= 0]] = False
+    places = np.flatnonzero(free)
     first, second = _ranking(core.a)[nodes], _ranking(core.b)[places]
     turned = -1 if int(core.a.data.sum()) * int(core.b.data.sum()) > 0 else 1
     found = found.copy()
@@ -54,11 +58,55 @@ def _rest_by_degree(core: Quadratic, found: np.ndarray) -> np.ndarray:
 
 
 def _ranking(matrix: sp.csr_array) -> np.ndarray:
-    """[k] int64, how many nodes have a smaller degree, or an equal one and neighbours of smaller ones."""
+    """[k] int64, larger for a larger degree, and for an equal one where neighbours have larger ones."""
     degree = _degrees(matrix)
     size = abs(matrix)
     around = np.asarray(size @ degree + size.T @ degree).reshape(-1)
+    width = int(around.max(initial=0)) + 1
+    if int(around.min(initial=0)) >= 0 and int(degree.max(initial=0)) < (1 << 62) // width:
+        return degree * width + around
     return np.unique(np.stack([degree, around], axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def by_refinement(core: Quadratic, look: Look = never) -> np.ndarray:
+    """Nodes on places that look the same from all that is within ROUNDS_OF_LABELS steps, where there are as
+    many of both; of the rest by degree. Graphs that are alike but for the order of their nodes are found to
+    be so, but for what looks the same within.
+
+    Source   colour refinement: Weisfeiler and Leman 1968; labels are hashes of what they stand for
+    """
+    first, second = _labels(core.a), _labels(core.b)
+    one, other = np.argsort(first, kind="stable"), np.argsort(second, kind="stable")
+    kinds, at, count = np.unique(first[one], return_index=True, return_counts=True)
+    there, start = second[other], np.searchsorted(second[other], kinds)
+    as_many = np.searchsorted(there, kinds, side="right") - start == count
+    found = np.full(core.k, -1, dtype=np.int64)
+    found[one[ranges(at[as_many], count[as_many])]] = other[ranges(start[as_many], count[as_many])]
+    return _rest_by_degree(core, found)
+
+
+def _labels(matrix: sp.csr_array) -> np.ndarray:
+    """[k] uint64, the same for nodes that look the same from all that is within ROUNDS_OF_LABELS steps."""
+    label, size = _degrees(matrix).astype(np.uint64), abs(matrix)
+    both = (size,) if is_symmetric(size) else (size, size.T.tocsr())
+    weights = [_mixed(each.data.astype(np.uint64)) for each in both]
+    for _ in range(ROUNDS_OF_LABELS):
+        told = _mixed(label)
+        for number, (each, weight) in enumerate(zip(both, weights)):
+            sums = np.zeros(len(told) + 1, dtype=np.uint64)  # with one more, in which empty rows may begin
+            if len(weight):
+                heard = np.append(_mixed(told[each.indices] ^ weight), np.uint64(0))
+                sums[:-1] = np.add.reduceat(heard, each.indptr[:-1].astype(np.int64))
+                sums[:-1][np.diff(each.indptr) == 0] = 0
+            label = _mixed(label + np.uint64(number + 1)) + sums[:-1]
+    return label
+
+
+def _mixed(x: np.ndarray) -> np.ndarray:
+    """[k] uint64, a hash of each (the finaliser of SplitMix64: Steele, Lea and Flood 2014)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
 
 
 def _degrees(matrix: sp.csr_array) -> np.ndarray:
@@ -184,6 +232,7 @@ def faq_from_profiles(core: Quadratic, look: Look = never) -> np.ndarray:
 BASELINES = {
     "order": (by_order, "in order"),
     "degree": (by_degree, "by degree"),
+    "refinement": (by_refinement, "by refinement"),
     "greedy": (greedy, "greedy by pairs"),
     "profiles": (by_profiles, "by degree profiles"),
     "faq": (faq, "FAQ"),

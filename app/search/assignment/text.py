@@ -16,6 +16,10 @@ def mapping_text(mapping: np.ndarray, ids: np.ndarray, others: np.ndarray) -> st
 
     ids [n], others [m]   what files call the nodes of both
     """
+    if not (named(ids) or named(others)):
+        there = np.flatnonzero(mapping >= 0)
+        pairs = np.stack([ids[there], others[mapping[there]]], axis=1)
+        return "%d\t%d\n" * len(pairs) % tuple(pairs.reshape(-1).tolist())
     first, second = plain_ids(ids), plain_ids(others)
     return "".join(f"{first[i]}\t{second[x]}\n" for i, x in enumerate(mapping.tolist()) if x >= 0)
 

@@ -11,6 +11,19 @@ from app.rng import SplitMix
 NEVER = np.iinfo(np.int32).max
 
 
+def begin(w: Any) -> None:
+    """What belongs to the colouring at hand (walk.py), before any colour is forbidden."""
+    w.near[:], w.until[:] = 0, 0
+    rows = np.repeat(np.arange(w.n), np.diff(w.indptr))
+    np.add.at(w.near, (w.color[w.indices], rows), 1)
+    own = w.near[w.color, np.arange(w.n)]
+    nodes = np.flatnonzero(own)
+    w.list[: len(nodes)], w.place[:] = nodes, -1
+    w.place[nodes] = np.arange(len(nodes))
+    w.conflicts, w.edges = len(nodes), int(own.sum()) // 2
+    w.best_edges = w.edges
+
+
 def walk(w: Any, steps: int) -> int:
     """So many moves of a walk (walk.py), fewer where no conflict is left; returns the moves made."""
     random, made = SplitMix(w.random), 0

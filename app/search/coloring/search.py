@@ -55,8 +55,8 @@ class ColoringSearch(Search):
     def even_steps(self) -> int:
         """Moves that cost about what the last ones did: the rest of this walk.
 
-        A move looks at all nodes in conflict, of which a walk has most where it begins: there a few moves,
-        which tell what they cost.
+        A move costs more where more nodes are in conflict, of which a walk has most where it begins: there a
+        few moves, which tell what they cost.
         """
         if self.done or self.graph.n**2 * self._colors < LONG:
             return ALWAYS

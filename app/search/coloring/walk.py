@@ -19,12 +19,14 @@ from app.native.state import KernelState
 from app.search.coloring import plain as plain
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+BY_PLACES = ("own", "least", "least_open", "times", "times_open")
+OF_BLOCKS = ("of_block", "open_of_block", "moves_of_block", "open_moves_of_block", "stale", "is_stale")
+BLOCK = 128  # places of the list of nodes in conflict; native/coloring.c
 ARRAYS = (
-    "indptr", "indices", "color", "near", "row", "until", "list", "place", "own", "least", "least_open",
-    "best_color", "first", "next", "forbidden",
+    "indptr", "indices", "color", "near", "row", "until", "list", "place", *BY_PLACES, *OF_BLOCKS,
+    "best_color", "journal", "first", "next", "forbidden",
 )  # fmt: skip
-NONE = 1 << 29  # native/coloring.c
-NUMBERS = ("conflicts", "edges", "best_edges", "moves", "fresh")
+NUMBERS = ("conflicts", "edges", "best_edges", "moves", "fresh", "stales", "moved")
 
 
 class _Walk(ctypes.Structure):
@@ -36,12 +38,13 @@ class _Walk(ctypes.Structure):
     )
 
 
+BEGIN = function("lk_coloring_begin", ctypes.POINTER(_Walk))
 WALK = function("lk_coloring_walk", ctypes.POINTER(_Walk), Long, returns=Long)
 
 
 def walk_bytes(graph: Graph, colors: int) -> int:
-    """Bytes of a walk, and of its beginning, which counts in 64 bits."""
-    return 20 * graph.n * colors + 32 * graph.n + 28 * len(graph.indices)
+    """Bytes of a walk."""
+    return 12 * graph.n * colors + 68 * graph.n + 4 * len(graph.indices)
 
 
 class Walk(KernelState):
@@ -54,24 +57,28 @@ class Walk(KernelState):
 
     near        [k, n] int32, neighbours of each colour     until  [n, k] int32, see native/coloring.c
     list        [n] int32, the nodes in conflict; place: where each stands in it, -1 for nowhere
-    of kernels alone: row [n, k] int32, near by nodes, of those in conflict; own, least, least_open [n] int32
-    by places in the list, what their moves change; first, next, forbidden [ring], when colours are free again
+    of kernels alone: row [n, k] int32, near by nodes, of those in conflict; BY_PLACES [n] int32, what moves
+    of nodes in conflict change, and how many do; OF_BLOCKS, the same of BLOCK places each; journal [n] int32,
+    nodes that have moved of late; first, next, forbidden [ring], when colours are free again
     fresh       1 where best_color is still to be written, 0 between calls
     """
 
     numbers = (*NUMBERS, "random")
 
     def __init__(self, graph: Graph, compiled: bool = True) -> None:
-        self.n, self.compiled = graph.n, compiled and WALK is not None
+        n = self.n = graph.n
+        self.compiled = compiled and WALK is not None
         self.indptr = np.ascontiguousarray(graph.indptr, dtype=np.int64)
         self.indices = np.ascontiguousarray(graph.indices, dtype=np.int32)
-        self.own, self.least, self.least_open = (np.empty(self.n, dtype=np.int32) for _ in range(3))
-        self.ring = self.n + 16  # more than the moves for which a colour is not taken
-        self.first, self.next = (np.empty(self.ring, dtype=np.int32) for _ in range(2))
-        self.forbidden = np.empty(self.ring, dtype=np.int64)
-        self._rows = graph.row_of()
+        self.ring = n + 16  # more than the moves for which a colour is not taken
+        self.list, self.place = np.zeros(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+        if self.compiled:
+            lengths = dict.fromkeys((*BY_PLACES, "journal"), n) | dict.fromkeys(OF_BLOCKS, n // BLOCK + 1)
+            for name, length in (lengths | {"first": self.ring, "next": self.ring}).items():
+                setattr(self, name, np.empty(length, dtype=np.uint8 if name == "is_stale" else np.int32))
+            self.forbidden = np.empty(self.ring, dtype=np.int64)
         self.near = np.zeros((0, 0), dtype=np.int32)
-        self.edges = 0
+        self.edges = self.stales = self.moved = 0
 
     def begin(self, colors: int, color: np.ndarray, random: int) -> None:
         """Begin at a state [n] of so many colours."""
@@ -80,31 +87,12 @@ class Walk(KernelState):
         if len(self.near) != colors:
             self.near = np.empty((colors, self.n), dtype=np.int32)
             self.row, self.until = (np.empty((self.n, colors), dtype=np.int32) for _ in range(2))
-        pairs = self.color[self.indices].astype(np.int64) * self.n + self._rows
-        self.near[:] = np.bincount(pairs, minlength=colors * self.n).reshape(colors, self.n)
-        self.until[:] = 0
-        own = self.near[self.color, np.arange(self.n)]
-        nodes = np.flatnonzero(own)
-        self.list, self.place = np.zeros(self.n, dtype=np.int32), np.full(self.n, -1, dtype=np.int32)
-        self.list[: len(nodes)] = nodes
-        self.place[nodes] = np.arange(len(nodes))
-        self.conflicts = len(nodes)
-        self.edges = self.best_edges = int(own.sum()) // 2
-        self.moves = self.fresh = 0
+        self.conflicts = self.edges = self.best_edges = self.moves = self.fresh = 0
         if self.compiled:
-            self._row_conflicts(nodes)
             self._hold(_Walk(self.n, colors, self.ring), ARRAYS)
-
-    def _row_conflicts(self, nodes: np.ndarray) -> None:
-        """What the kernel keeps of the nodes in conflict [m], before any colour is forbidden."""
-        rows = self.near[:, nodes].T
-        self.row[nodes] = rows
-        each = np.arange(len(nodes)), self.color[nodes]
-        self.own[: len(nodes)] = rows[each]
-        rows[each] = NONE
-        for least in (self.least, self.least_open):
-            least[: len(nodes)] = rows.min(axis=1, initial=NONE)
-        self.first[:] = -1
+            self._call(BEGIN)
+        else:
+            plain.begin(self)
 
     def run(self, steps: int) -> int:
         """So many moves, fewer where no conflict is left; returns the moves made."""

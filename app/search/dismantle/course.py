@@ -4,6 +4,7 @@ import csv
 import ctypes
 import heapq
 import io
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +22,9 @@ STEPS = "removed"  # the first column of a table of curves
 
 def removal_order(
     whole: SizedGraph, chosen: np.ndarray, compiled: bool = True, quick: bool = False
-) -> np.ndarray:
-    """[k] int64, the nodes of a set [n] bool in the order in which they are best taken out.
+) -> tuple[np.ndarray, np.ndarray]:
+    """[k] int64, the nodes of a set [n] bool in the order in which they are best taken out; and what
+    `largest_components` says of it.
 
     Of two orders the one with the smaller area below the largest component. Greedy reinsertion backwards:
     last comes the node that makes the smallest component where it alone goes back, the lowest number of
@@ -31,14 +33,11 @@ def removal_order(
     whole   a graph without weights and limit
     quick   the second one alone
     """
-    if quick:
-        return by_degree(whole, chosen, compiled)
-    backwards = reinsertions(whole, chosen, compiled)[::-1].astype(np.int64)
-    return min(
-        backwards,
-        by_degree(whole, chosen, compiled),
-        key=lambda order: largest_components(whole, order, compiled).sum(),
-    )
+    left, orders = _left_without(whole, chosen), [by_degree(whole, chosen, compiled)]
+    if not quick:
+        orders.insert(0, reinsertions(whole, chosen, compiled)[::-1].astype(np.int64))
+    found = [(order, largest_components(whole, order, compiled, left)) for order in orders]
+    return min(found, key=lambda each: each[1].sum())
 
 
 def by_degree(whole: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> np.ndarray:
@@ -120,26 +119,49 @@ def read_order(course: str) -> list[str]:
     return [row[1] for row in list(csv.reader(io.StringIO(course, newline="")))[2:]]
 
 
-def largest_components(whole: SizedGraph, order: np.ndarray, compiled: bool = True) -> np.ndarray:
+def largest_components(
+    whole: SizedGraph, order: np.ndarray, compiled: bool = True, left: "Left | None" = None
+) -> np.ndarray:
     """[k + 1] int64, nodes of the largest component, then without each node of an order [k] and those before
     it; found by putting them back, the last first.
+
+    left   what is left without them, where that is known
     """
     order = np.ascontiguousarray(order, dtype=np.int64)
     gone = np.zeros(whole.n, dtype=bool)
     gone[order] = True
-    left, nodes = whole.without(gone)
-    part, total = np.arange(whole.n, dtype=np.int32), np.ones(whole.n, dtype=np.int64)
+    part, total, largest = left or _left_without(whole, gone)
+    part, total = part.copy(), total.copy()
     found = np.zeros(len(order) + 1, dtype=np.int64)
-    if left.n:
-        heads, of = np.unique(left.parts(), return_index=True, return_inverse=True)[1:]
-        part[nodes] = nodes[heads][of]
-        total[nodes[heads]] = np.bincount(of)
-        found[-1] = total[nodes[heads]].max()
+    found[-1] = largest
     if compiled and CURVE is not None:
         arrays = order, part, total, gone.view(np.uint8), found
         CURVE(address(whole.indptr), address(whole.indices), len(order), *map(address, arrays))
         return found
     return _put_back(whole, order, part.tolist(), total.tolist(), gone.tolist(), found)
+
+
+class Left(NamedTuple):
+    """What a set leaves: of each node one of its component, [n] int32, how many nodes are there, [n] int64 by
+    these, and in the largest one.
+    """
+
+    part: np.ndarray
+    total: np.ndarray
+    largest: int
+
+
+def _left_without(whole: SizedGraph, gone: np.ndarray) -> Left:
+    left, nodes = whole.without(gone)
+    part, total = np.arange(whole.n, dtype=np.int32), np.ones(whole.n, dtype=np.int64)
+    if not left.n:
+        return Left(part, total, 0)
+    of = left.parts()
+    heads = np.empty(int(of.max()) + 1, dtype=np.int64)
+    heads[of[::-1]] = nodes[::-1]  # of values that go to one place the last one stays: the lowest node
+    part[nodes] = heads[of]
+    total[heads] = np.bincount(of)
+    return Left(part, total, int(total[heads].max()))
 
 
 def _put_back(

@@ -21,7 +21,7 @@ from app.search.dismantle.baselines import (
     influence_seconds,
     reinserted,
 )
-from app.search.dismantle.course import curve_of, largest_components, removal_order
+from app.search.dismantle.course import curve_of, removal_order
 from app.search.dismantle.search import DismantleSearch
 from app.search.kernel_tools import KernelSetTools, ReducedBounds
 from app.toolbox import Baseline, Bounds, Instance, Search
@@ -32,7 +32,7 @@ REDUCE_BYTES = 250  # the same of memory
 # Of the order of a set, about; and of the nodes that go back one by one, for each node, and at most: only so
 # many are looked at again.
 NODE_SECONDS, ENTRY_SECONDS = 1.5e-6, 1e-7
-BACK_SECONDS, MOST_BACK = 2.5e-5, 0.8
+BACK_SECONDS, MOST_BACK = 2.5e-5, 2.5
 BACK_SHARE = 0.3  # of a time limit
 CORE_SECONDS, DEGREE_SECONDS = 2e-7, 4e-7  # of the plain heuristics by 2-cores and degrees, likewise
 LARGEST_DRAWN = 1 << 21  # nodes and entries of graphs whose curves are made
@@ -53,7 +53,8 @@ class DismantleTools(KernelSetTools):
             words = f"a component of {found[1]} nodes with {{}} is to be outside: at most {self.most} may be"
             raise FixedNodesError(words, found[0])
         self._ask(sized_of(graph, self._prices(), self.most))
-        self._ordered: tuple[np.ndarray, np.ndarray] | None = None  # the set that was ordered last, its order
+        # The set that was ordered last, its order, nodes of the largest component as its nodes leave.
+        self._ordered: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def fault(self, solution: np.ndarray) -> str | None:
         """A component that is too large, or a fixed node on the wrong side."""
@@ -172,13 +173,13 @@ class DismantleTools(KernelSetTools):
         """A line for each node of a set [n] bool, in the order of `dismantling_order`: how many have been
         taken out, its id, its weight, nodes of the largest component then; first a line of the whole graph.
         """
-        whole, order = self._plain(), self.dismantling_order(solution)
+        order = self.dismantling_order(solution)
         weights = (
             np.ones(self.graph.n, np.int64) if self.graph.node_weights is None else self.graph.node_weights
         )
         node = plain_ids(ids[order])
         node = list(map(quoted, node)) if node and isinstance(node[0], str) else node
-        sizes = largest_components(whole, order, self.instance.compiled).tolist()
+        sizes = self._ordered[2].tolist()
         told = [None] * (4 * len(order))
         told[::4], told[1::4], told[3::4] = range(1, len(order) + 1), node, sizes[1:]
         told[2::4] = weights[order].tolist()
@@ -190,8 +191,8 @@ class DismantleTools(KernelSetTools):
         degrees where there is no time for more.
         """
         if self._ordered is None or not np.array_equal(self._ordered[0], solution):
-            order = removal_order(self._plain(), solution, self.instance.compiled, self._hurried)
-            self._ordered = solution.copy(), order
+            found = removal_order(self._plain(), solution, self.instance.compiled, self._hurried)
+            self._ordered = solution.copy(), *found
         return self._ordered[1]
 
     @property

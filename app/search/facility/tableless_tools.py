@@ -32,6 +32,7 @@ from app.toolbox import Baseline, Bounds, Instance, Search
 
 LOAD_SECONDS = 1e-8  # of looking at a facility, for each customer
 NODE_SECONDS = 1e-5  # of the nearest facility of a node, and its line in a file
+CHOICE_NODE_SECONDS, CHOICE_ENTRY_SECONDS = 4e-6, 2e-7  # of a plain choice and its value, for each, about
 TABLE_SECONDS = 3e-7  # of a table, sorted, for each place and customer
 MORE_REACHED = 2  # times what is expected, before lists are given up
 ALONG, ALONG_WALK = "along a curve", "along a walk"
@@ -190,6 +191,12 @@ class TablelessTools(FacilityTools):
             return False
         fits = proof.rows.shape[1:] == (sites.n,)
         return not (self._table_fits and fits and (proof.rows > proof.one * sites.worst).any())
+
+    @property
+    def baseline_seconds(self) -> dict[str, float]:
+        """An estimate of what one takes, with its value."""
+        size = CHOICE_NODE_SECONDS * self.graph.n + CHOICE_ENTRY_SECONDS * len(self.graph.indices)
+        return dict.fromkeys(("along", "random", "farthest_first"), size)
 
     def baselines(self) -> dict[str, Baseline]:
         """Plain choices of facilities."""

@@ -25,7 +25,7 @@ from app.graphs.facility import (
 )
 from app.graphs.fixed_point import refuse_vanished
 from app.graphs.graph import Graph
-from app.graphs.ids import plain_ids
+from app.graphs.ids import named, plain_ids
 from app.search.facility.baselines import OF_RADII, OF_SUMS, farthest_first, greedy
 from app.search.facility.search import CenterSearch, FacilitySearch
 from app.search.node_tools import fault_of_set
@@ -161,8 +161,15 @@ class FacilityTools(Toolbox):
     def course(self, solution: np.ndarray, ids: np.ndarray) -> str:
         """A table of each node, its facility and the distance to it; the latter two empty: no path."""
         at, away = self.distances.nearest(solution)
-        names, unit = plain_ids(ids), Fraction(self.distances.unit)
+        unit = Fraction(self.distances.unit)
         above, below = unit.numerator, unit.denominator
+        if not named(ids) and (at >= 0).all():  # with nothing to be quoted or left out
+            lines: list[Any] = [None] * (3 * len(at))
+            lines[::3], lines[1::3] = ids.tolist(), ids[at].tolist()
+            shown = (_shown(far * above, below) for far in away.tolist())
+            lines[2::3] = away.tolist() if above == below == 1 else list(shown)
+            return f"{OF_NODES}\n" + "%d,%d,%s\n" * len(at) % tuple(lines)
+        names = plain_ids(ids)
         rows = io.StringIO()
         table = csv.writer(rows, lineterminator="\n")
         table.writerow(COLUMNS)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.blocks.rounds import grown
-from app.blocks.whole import balanced, by_levels
+from app.blocks.whole import balanced, by_levels, climbed
 from app.bounds.partition.bounds import PartitionBounds
 from app.bounds.partition.witness import PartitionProof
 from app.graphs.balance import balance_of
@@ -82,16 +82,21 @@ class PartitionTools(LabelTools):
 
     def start(self) -> np.ndarray:
         """One way down and up again, in a hurry once its time is over; on large graphs, where that is for the
-        search to begin with, blocks that grow.
+        search to begin with, blocks that grow, and then a round of moves of their nodes.
         """
         return self._start.copy()
 
     @cached_property
     def _start(self) -> np.ndarray:
-        """The blocks of a baseline, which are made once."""
-        compiled = self.instance.compiled
+        """Blocks that are made once."""
         if not self.left_out:
-            return by_levels(self.asked, compiled, look=self.look)
+            return by_levels(self.asked, self.instance.compiled, look=self.look)
+        return climbed(self.asked, self._grown, self.instance.compiled, self.look)
+
+    @cached_property
+    def _grown(self) -> np.ndarray:
+        """Blocks that grow, which are made once."""
+        compiled = self.instance.compiled
         return balanced(self.asked, grown(self.asked, np.arange(self.graph.n), compiled), compiled)
 
     @property
@@ -118,8 +123,8 @@ class PartitionTools(LabelTools):
         given = self.instance
         asked = {"compiled": given.compiled, "parts": given.parts, "imbalance": given.imbalance}
         rules = {name: partial(rule, self.graph, **asked) for name, rule in PARTITION_BASELINES.items()}
-        made = "grown" if self.left_out else "multilevel"
-        found = {made: lambda: (self.start(), LABELS[made])}  # it is there
+        made, block = ("grown", "_grown") if self.left_out else ("multilevel", "_start")
+        found = {made: lambda: (getattr(self, block).copy(), LABELS[made])}  # it is there
         return {name: rule for name, rule in (rules | found).items() if name != self.left_out}
 
 
