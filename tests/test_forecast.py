@@ -542,6 +542,24 @@ def test_a_file_beside_a_graph_and_a_dry_run(tmp_path):
     code, printed = run_job([*command, *more], limit_s=60)
     assert code == 0, printed
     assert "series of 77 steps of time, 2 channels" in printed
+    # Edges in a text tell no sizes, and covariates are looked at all the same.
+    more = (
+        f"graph.series={tmp_path / 's.npy'}",
+        f"graph.path={tmp_path / 'g.txt'}",
+        *more[2:],
+        "graph.ids=names",
+    )
+    short, flat = tmp_path / "short.npy", tmp_path / "flat.npy"
+    np.save(short, np.zeros((78, 2)))
+    np.save(flat, np.zeros(90))
+    for key, path, wrong in (
+        ("shared_covariates", short, "has 78 steps of time; at least 83 would be right: the 77 of the"),
+        ("covariates", flat, "found the shape 90; T x nodes, or T x nodes x channels, would be right"),
+        ("series", flat, "found the shape 90; T x nodes, or T x nodes x channels, would be right"),
+        ("shared_covariates", tmp_path / "g.txt", ""),
+    ):
+        code, printed = run_job([*command, *more, f"graph.{key}={path}"], limit_s=60)
+        assert (code, wrong in printed) == (2 if wrong else 0, True), printed
     code, printed = run_job([*command, "graph.series_steps=10"], limit_s=60)
     assert code == 2
     assert "has 10 steps of time; at least 24 would be right for a window" in printed
