@@ -3,6 +3,7 @@
 import ctypes
 import ctypes.util
 import itertools
+import tomllib
 from functools import partial
 
 import numpy as np
@@ -21,16 +22,37 @@ from app.sparse.rowblock import RowBlock
 EXCHANGES = ["halo", "gather", "staged"] if MPI.COMM_WORLD.Get_size() > 1 else ["auto"]
 
 TOLD = MPI.COMM_WORLD.Dup()  # what rank 0 tells is no message of the ranks' group
+MARK = 0x6C6F636B  # that none of these went before
 
 
 def by_one(work):
     """What one process computes, for every rank to compare with: rank 0 does it and tells the others, which
     would find the same in the time of all of them.
 
-    work   without arguments; of one process, such that it must not use the ranks' group; what it returns is
-           pickled
+    work   without arguments; of one process, such that it must not use the ranks' group, which is noticed:
+           of most that it would ask the others, rank 0 waits for them; a small broadcast of its own goes
+           out unheard, and would be taken for a later one; what it returns is pickled
     """
-    return TOLD.bcast(work() if TOLD.rank == 0 else None)
+    told = TOLD.bcast(work() if TOLD.rank == 0 else None)
+    mark = np.array([MARK if TOLD.rank == 0 else 0])
+    try:
+        MPI.COMM_WORLD.Bcast(mark)
+    except MPI.Exception:  # what went out was longer
+        mark[:] = 0
+    assert mark[0] == MARK, "what one process computes has told the ranks' group something"
+    return told
+
+
+def keys_of_replay(texts):
+    """The settings that a replay names, as texts of a command line: TOML, or a word without quotes."""
+    keys = {}
+    for text in texts:
+        key, _, value = text.partition("=")
+        try:
+            keys[key] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            keys[key] = value
+    return keys
 
 
 def seeds(number, quick):

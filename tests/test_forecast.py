@@ -137,6 +137,27 @@ def reference_loss(found, flat, ends, directed):
     return (np.abs(away) if case.loss == "absolute" else away**2).sum() / known.sum()
 
 
+def check_gradients(found, names, each, directed):
+    """Assert that the loss is that of `reference_loss`, and so many entries of the gradient by each of some
+    weights its central differences.
+    """
+    found.params.set(weights_of(found.params))
+    ends = found.windows.parts.ends("train")[[3, 9, 20]]
+    loss = found.learn(ends)
+    flat = np.array(found.params.flat, dtype=np.float64)
+    assert loss == pytest.approx(reference_loss(found, flat, ends, directed), rel=2e-5)
+    gradient, eps = np.array(found.steps.gradient), 1e-6
+    for name in names:
+        part = found.params.slices[name]
+        count = min(each, part.stop - part.start)
+        for at in np.random.default_rng(2).choice(np.arange(part.start, part.stop), count):
+            step = np.zeros_like(flat)
+            step[at] = eps
+            losses = [reference_loss(found, flat + s * step, ends, directed) for s in (1, -1)]
+            slope = (losses[0] - losses[1]) / (2 * eps)
+            assert gradient[at] == pytest.approx(slope, rel=2e-3, abs=2e-5), (name, at)
+
+
 CASES = [
     ({"forecast.loss": "squared"}, False),
     ({"forecast.loss": "squared", "forecast.period": 6, "forecast.calendar": [4, 9]}, True),
@@ -152,21 +173,7 @@ CASES = [
 def test_gradients_are_those_of_central_differences(settings, directed):
     group = Group(MPI.COMM_SELF, HostDevice())
     found = forecaster_on(group, settings, drawn(2, holes=0.05), directed)
-    found.params.set(weights_of(found.params))
-    ends = found.windows.parts.ends("train")[[3, 9, 20]]
-    loss = found.learn(ends)
-    flat = np.array(found.params.flat, dtype=np.float64)
-    assert loss == pytest.approx(reference_loss(found, flat, ends, directed), rel=2e-5)
-    gradient, eps = np.array(found.steps.gradient), 1e-6
-    for name, part in found.params.slices.items():
-        for at in np.random.default_rng(2).choice(
-            np.arange(part.start, part.stop), min(4, part.stop - part.start)
-        ):
-            step = np.zeros_like(flat)
-            step[at] = eps
-            losses = [reference_loss(found, flat + s * step, ends, directed) for s in (1, -1)]
-            slope = (losses[0] - losses[1]) / (2 * eps)
-            assert gradient[at] == pytest.approx(slope, rel=2e-3, abs=2e-5), (name, at)
+    check_gradients(found, found.params.slices, 4, directed)
 
 
 @pytest.mark.parametrize("model", ["recurrent", "temporal"])

@@ -9,6 +9,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import keys_of_replay
 from jobs import ROOT, run_job
 from mpi4py import MPI
 from scipy.stats import binom
@@ -410,8 +411,7 @@ def test_a_replay_ends_with_the_same_collection():
         return pipeline.answer(question, "g"), pipeline.rounds.last.sets
 
     found, sets = answered(keys | {"search.seconds": 1.0})
-    again = {key: json.loads(value) for key, value in (each.split("=") for each in found.replay)}
-    replayed, again_sets = answered(keys | again | {"search.bound_seconds": 0.1})
+    replayed, again_sets = answered(keys | keys_of_replay(found.replay) | {"search.bound_seconds": 0.1})
     assert again_sets == sets and (replayed.solution == found.solution).all()
 
 
