@@ -17,7 +17,7 @@ import numpy as np
 
 from app.errors import GraphError
 from app.graphs.formats.npy import NAME
-from app.graphs.formats.npz import Column, Npz, shape_text
+from app.graphs.formats.npz import Column, Npz
 from app.graphs.formats.source import Limits, Source, shown
 from app.graphs.ids import NodeIndex, one_id
 from app.graphs.nodes.data import PIECE_BYTES, Check, Refuse, known_floats, without_nan
@@ -63,10 +63,10 @@ def open_series(
     n, shape = len(ids), column.shape
     right = f"T x {n}, a column for each node of {shown(name, 200)}, or T x {n} x channels, would be right"
     if len(shape) not in (2, 3) or shape[1] != n:
-        raise arrays.error(f"found the shape {shape_text(shape)}; {right}", column.name)
+        raise arrays.error(f"found the shape {_by(shape)}; {right}", column.name)
     channels = shape[2] if len(shape) == 3 else 1
     if not (1 <= channels <= MOST_CHANNELS and shape[0]):
-        raise arrays.error(f"found the shape {shape_text(shape)}; {right}", column.name)
+        raise arrays.error(f"found the shape {_by(shape)}; {right}", column.name)
     if column.fortran:
         raise arrays.error("is stored column by column; numpy.ascontiguousarray would be right", column.name)
     return SeriesTable(shape[0], channels, partial(_array_parts, arrays, column, n, channels, check))
@@ -79,7 +79,7 @@ def shape_of_series(path: str, limits: Limits, array: str = ARRAY) -> tuple[int,
     column = _column_of(arrays, array)
     if len(column.shape) not in (2, 3):
         right = "T x nodes, or T x nodes x channels, would be right"
-        raise arrays.error(f"found the shape {shape_text(column.shape)}; {right}", column.name)
+        raise arrays.error(f"found the shape {_by(column.shape)}; {right}", column.name)
     return column.shape[0], column.shape[2] if len(column.shape) == 3 else 1
 
 
@@ -114,12 +114,15 @@ def _shared_column(arrays: Npz) -> tuple[Column, int, int]:
     column = _column_of(arrays, SHARED)
     shape = column.shape
     if len(shape) not in (1, 2) or not all(shape) or (shape[-1] > MOST_CHANNELS and len(shape) == 2):
-        raise arrays.error(
-            f"found the shape {shape_text(shape)}; T or T x columns would be right", column.name
-        )
+        raise arrays.error(f"found the shape {_by(shape)}; T or T x columns would be right", column.name)
     if column.fortran and len(shape) == 2:
         raise arrays.error("is stored column by column; numpy.ascontiguousarray would be right", column.name)
     return column, shape[0], shape[1] if len(shape) == 2 else 1
+
+
+def _by(shape: tuple[int, ...]) -> str:
+    """A shape as messages say it."""
+    return " x ".join(map(str, shape))
 
 
 def _shared_titles(source: Source) -> tuple[int, list[bytes], bool, int]:
