@@ -17,6 +17,7 @@ from app.partition.load import share_blocks
 from app.partition.rows import block_count
 from app.problems.problem import Totals
 from app.sparse.rowblock import RowBlock
+from app.toolbox import Asked, Beside, Instance
 
 # Ways to exchange rows. One rank has none to exchange; test_sparse.py asks it for each way all the same.
 EXCHANGES = ["halo", "gather", "staged"] if MPI.COMM_WORLD.Get_size() > 1 else ["auto"]
@@ -53,6 +54,13 @@ def keys_of_replay(texts):
         except tomllib.TOMLDecodeError:
             keys[key] = value
     return keys
+
+
+def instance_of(graph, *given, **keys):
+    """An Instance, what is asked and what is given beside its graph by their names."""
+    beside = {key: keys.pop(key) for key in [*keys] if key in Beside.__dataclass_fields__}
+    asked = {key: keys.pop(key) for key in [*keys] if key in Asked.__dataclass_fields__}
+    return Instance(graph, *given, asked=Asked(**asked), beside=Beside(**beside), **keys)
 
 
 def seeds(number, quick):
