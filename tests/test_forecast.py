@@ -25,6 +25,7 @@ from app.gnn.forecast.hops import Hops
 from app.gnn.forecast.regression import ridge_solution
 from app.gnn.forecast.series import SeriesScale, filled
 from app.gnn.forecast.training import fit_forecaster
+from app.gnn.forecast.windows import SeriesData
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.formats.source import Limits
 from app.graphs.generators.random_nodes import near_normal
@@ -83,8 +84,8 @@ def forecaster_on(group, settings=None, series=None, directed=False, exchange="a
     scale = SeriesScale.of(group, S_own, steps, case.forecast.normalise == "node", block.n_real)
     masks = bool(np.isnan(series).any())
     known = known and Covariates(own_series(loaded, known[0], group.rank), known[1])
-    more = {"covariates": known}
-    return Forecaster(group, case.gnn, case.forecast, block, S_own, scale, masks, case.seed, **more)
+    data = SeriesData(S_own, scale, masks, known)
+    return Forecaster(group, case.gnn, case.forecast, block, data, case.seed)
 
 
 def weights_of(params):
