@@ -34,7 +34,7 @@ from app.gnn.rgcn.links import (  # noqa: E402
     loss_of,
     train_links,
 )
-from app.gnn.rgcn.model import RGCN  # noqa: E402
+from app.gnn.rgcn.model import RGCN, NetShape  # noqa: E402
 from app.gnn.rgcn.split import Split, split_triples  # noqa: E402
 from app.gnn.rgcn.training import Steps, widths_of  # noqa: E402
 from app.graphs.triples.data import Triples, read_triples_npz  # noqa: E402
@@ -63,8 +63,8 @@ def epochs_of(triples: Triples, split: Split, case: RgcnCase) -> Callable[[int],
     """What makes an epoch of a training, as links.py does."""
     group = Group(MPI.COMM_SELF, HostDevice())
     graph = links_graph(triples, split, case)
-    shape = links_placement(1, graph, case), graph, np.arange(triples.nodes), widths_of(case, case.dimension)
-    net = RGCN(group, *shape, bases_of(case), 1, False)
+    shape = NetShape(widths_of(case, case.dimension), bases_of(case), 1)
+    net = RGCN(group, links_placement(1, graph, case), graph, np.arange(triples.nodes), shape, prune=False)
     decoder = DECODERS[loss_of(case, triples.nodes)](group, split, triples.nodes, triples.relations, case, 1)
     steps, D = Steps(group, case, net), decoder.D
     relation_step = make_optimiser(case, D.size, np, kernel=group.device.adam)

@@ -34,6 +34,7 @@ from app.gnn.forecast.hops import Hops
 from app.gnn.forecast.intervals import bound_of, conformal
 from app.gnn.forecast.series import SeriesScale
 from app.gnn.forecast.training import fit_forecaster
+from app.gnn.forecast.windows import SeriesData
 from app.gnn.optim import Adam
 from app.graphs.formats.memory import stream_of_object
 from app.partition.load import load_stream
@@ -73,7 +74,7 @@ def forecaster_of(
         S[: len(nodes), :, 0] += HOURLY * np.sin(np.pi * (np.arange(steps) % period) / period) ** 4 * draws
     learned = int(case.forecast.train * steps + 1e-6)
     scale = SeriesScale.of(group, S, learned, True, block.n_real)
-    return Forecaster(group, case.gnn, case.forecast, block, S, scale, False, case.seed)
+    return Forecaster(group, case.gnn, case.forecast, block, SeriesData(S, scale, False), case.seed)
 
 
 # ---- a training step --------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ from app.problems.table import make_problem  # noqa: E402
 from app.search.coverage.baselines import order_by_gain  # noqa: E402
 from app.search.influence.collection import CollectionTools  # noqa: E402
 from app.search.influence.sampling import Sampler  # noqa: E402
-from app.toolbox import Instance  # noqa: E402
+from app.toolbox import Asked, Beside, Instance  # noqa: E402
 
 GRAPHS = {
     "ca-GrQc": "ca-GrQc.txt",
@@ -89,8 +89,8 @@ def answers(path: str, given: argparse.Namespace) -> list[object]:
 def bounds(path: str, given: argparse.Namespace) -> list[object]:
     """Gaps of greedy seeds: by the best of all steps of the greedy, and by prices."""
     graph = whole_graph(replace(open_edges(path), undirected=True))[0]
-    asked = Spreading(sets=SETS, delta=DELTA)
-    tools = make_problem("influence").toolbox(Instance(graph, budget=given.budget, spreading=asked))
+    asked, beside = Asked(budget=given.budget), Beside(spreading=Spreading(sets=SETS, delta=DELTA))
+    tools = make_problem("influence").toolbox(Instance(graph, asked=asked, beside=beside))
     collection = CollectionTools(tools, 0, *tools.sampler.sets(tools.key(0), 0, SETS))
     seeds = tools.filled(collection.lift(collection.start()))
     hits = tools.sampler.hits(tools.judges(0), 0, SETS, seeds)

@@ -6,7 +6,7 @@ import numpy as np
 from mpi4py import MPI
 
 from app.case.gnn import RgcnCase as Table
-from app.gnn.rgcn.model import RGCN
+from app.gnn.rgcn.model import RGCN, NetShape
 from app.gnn.rgcn.training import Steps, Targets
 from app.graphs.triples.data import NodeLabels
 from app.graphs.triples.relational import RelationalGraph
@@ -36,7 +36,8 @@ class Model:
         labels = NodeLabels(case.classes, case.train, case.labels, others, np.zeros_like(others))
         table = Table(hidden=HIDDEN, bases=BASES, learning_rate=LEARNING_RATE)
         placement = place(graph, group.size, group.size)
-        self.net = RGCN(group, placement, graph, case.read, [HIDDEN, case.classes], BASES, case.seed)
+        shape = NetShape([HIDDEN, case.classes], BASES, case.seed)
+        self.net = RGCN(group, placement, graph, case.read, shape)
         self.targets, self.steps = Targets(group, self.net, placement, labels), Steps(group, table, self.net)
         self._set(group, case)
 

@@ -28,7 +28,7 @@ from app.graphs.whole import whole_graph  # noqa: E402
 from app.problems.cvrp import VehicleRouting  # noqa: E402
 from app.search.routing.baselines import savings  # noqa: E402
 from app.solver.budget import Budget  # noqa: E402
-from app.toolbox import Instance  # noqa: E402
+from app.toolbox import Beside, Instance  # noqa: E402
 
 # Points, place of the depot, of the customers, demands, customers of a route.
 INSTANCES = (
@@ -123,7 +123,7 @@ def _compare(given: argparse.Namespace, instances: Any, peers: tuple[str, ...]) 
 
 def _tools(drawn: Any) -> Any:
     graph, _ = whole_graph(drawn)
-    instance = Instance(graph, drawn.metric, deliveries=drawn.deliveries)
+    instance = Instance(graph, drawn.metric, beside=Beside(deliveries=drawn.deliveries))
     return VehicleRouting().toolbox(instance)
 
 

@@ -32,7 +32,7 @@ from app.comm.group import Group  # noqa: E402
 from app.comm.turns import by_turns  # noqa: E402
 from app.device import HostDevice  # noqa: E402
 from app.gnn.rgcn.links import train_links  # noqa: E402
-from app.gnn.rgcn.training import train_rgcn  # noqa: E402
+from app.gnn.rgcn.training import Course, train_rgcn  # noqa: E402
 from app.graphs.triples.relational import relational_graph  # noqa: E402
 from app.log import Log  # noqa: E402
 from app.model.defaults import DEFAULTS  # noqa: E402
@@ -146,13 +146,13 @@ def _relational(context: Context) -> tuple[float, tuple[Action, Action]]:
     if rgcn.goal == "links":
         split = split_of(case, rgcn, triples)
         plans = [links_plan(rgcn, ranks, triples, split) for ranks in (1, world.size)]
-        train = lambda group, marks: train_links(group, triples, split, rgcn, 1, keeper=marks)  # noqa: E731
+        train = lambda group, marks: train_links(group, triples, split, rgcn, 1, course=Course(keeper=marks))  # noqa: E731
     else:
         graph, inputs = relational_graph(triples, rgcn.inverse, rgcn.min_edges), open_features(case, triples)
         counts = len(triples), graph, labels, inputs, 0
         plans = [classes_plan(rgcn, ranks, *counts) for ranks in (1, world.size)]
         train = lambda group, marks: train_rgcn(  # noqa: E731
-            group, graph, labels, rgcn, 1, inputs=inputs, keeper=marks
+            group, graph, labels, rgcn, 1, inputs=inputs, course=Course(keeper=marks)
         )
     shared = slowest(Rates(DEFAULTS, world.size), plans[1].training.epochs())
     share = gained(plans[0].training.epochs()[0], shared, world.size)

@@ -3,6 +3,7 @@
 import ctypes
 import ctypes.util
 import itertools
+import tomllib
 from functools import partial
 
 import numpy as np
@@ -16,21 +17,50 @@ from app.partition.load import share_blocks
 from app.partition.rows import block_count
 from app.problems.problem import Totals
 from app.sparse.rowblock import RowBlock
+from app.toolbox import Asked, Beside, Instance
 
 # Ways to exchange rows. One rank has none to exchange; test_sparse.py asks it for each way all the same.
 EXCHANGES = ["halo", "gather", "staged"] if MPI.COMM_WORLD.Get_size() > 1 else ["auto"]
 
 TOLD = MPI.COMM_WORLD.Dup()  # what rank 0 tells is no message of the ranks' group
+MARK = 0x6C6F636B  # that none of these went before
 
 
 def by_one(work):
     """What one process computes, for every rank to compare with: rank 0 does it and tells the others, which
     would find the same in the time of all of them.
 
-    work   without arguments; of one process, such that it must not use the ranks' group; what it returns is
-           pickled
+    work   without arguments; of one process, such that it must not use the ranks' group, which is noticed:
+           of most that it would ask the others, rank 0 waits for them; a small broadcast of its own goes
+           out unheard, and would be taken for a later one; what it returns is pickled
     """
-    return TOLD.bcast(work() if TOLD.rank == 0 else None)
+    told = TOLD.bcast(work() if TOLD.rank == 0 else None)
+    mark = np.array([MARK if TOLD.rank == 0 else 0])
+    try:
+        MPI.COMM_WORLD.Bcast(mark)
+    except MPI.Exception:  # what went out was longer
+        mark[:] = 0
+    assert mark[0] == MARK, "what one process computes has told the ranks' group something"
+    return told
+
+
+def keys_of_replay(texts):
+    """The settings that a replay names, as texts of a command line: TOML, or a word without quotes."""
+    keys = {}
+    for text in texts:
+        key, _, value = text.partition("=")
+        try:
+            keys[key] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            keys[key] = value
+    return keys
+
+
+def instance_of(graph, *given, **keys):
+    """An Instance, what is asked and what is given beside its graph by their names."""
+    beside = {key: keys.pop(key) for key in [*keys] if key in Beside.__dataclass_fields__}
+    asked = {key: keys.pop(key) for key in [*keys] if key in Asked.__dataclass_fields__}
+    return Instance(graph, *given, asked=Asked(**asked), beside=Beside(**beside), **keys)
 
 
 def seeds(number, quick):

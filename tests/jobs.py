@@ -1,6 +1,7 @@
 """Programs started by tests: with a time limit, under mpirun, and never left behind."""
 
 import atexit
+import json
 import os
 import shutil
 import signal
@@ -133,3 +134,17 @@ def run_job(command, limit_s=60, cwd=ROOT, fresh=False, forked=False, **variable
                 pytest.fail(f"{' '.join(map(str, command))}: not done after {limit_s} s\n{text}")
             raise
     return job.returncode, printed.decode(errors="replace")
+
+
+def digest_after_a_stop(command, folder, step):
+    """The digest of a run that a signal ends at a step, and that goes on; command: without its folder."""
+    command = [sys.executable, "run.py", *command, "output.plots=false", "--out", folder]
+    variables = {
+        "LOCKSTEP_TESTING": "1",
+        "LOCKSTEP_FAULT": f"signal:rank=0,step={step},code={signal.SIGTERM}",
+    }
+    code, printed = run_job(command, limit_s=120, **variables)
+    assert code == 3, printed
+    code, printed = run_job([*command, "--resume"], limit_s=120)
+    assert code == 0, printed
+    return json.loads((Path(folder) / "result.json").read_text())["digest"]

@@ -393,3 +393,26 @@ def case_of(kind, options="", widths=(8, 4, 6), **keys):
         ends, width = (f"dense {widths[0]} {options}".replace("residual", ""), "dense"), widths[0]
         layers = [ends[0], *[f"gcn2 {width} {options}"] * (len(widths) - 1), ends[1]]
     return GnnCase(layers=layers, **{**defaults, **keys})
+
+
+def check_gradient(trial, W, reference, each):
+    """Assert that a trial has the scores of a reference, and so many entries of its gradient by each weight
+    central differences of the loss.
+
+    W           weights by name, in float64, which this moves and puts back
+    reference   without arguments, by W: the loss, and the scores of all rows
+    """
+    gradient = trial.epoch(1)
+    scores = reference()[1][trial.block.lo : trial.block.lo + trial.block.n_real]
+    assert np.allclose(trial.scores()[: trial.block.n_real], scores, atol=1e-5)
+    draws, top = np.random.default_rng(1), np.abs(gradient).max()
+    for name, part in trial.engine.params.slices.items():
+        found = gradient[part].reshape(W[name].shape)
+        for _ in range(each):
+            at = tuple(draws.integers(0, size) for size in W[name].shape)
+            held, losses = W[name][at], []
+            for step in (1e-6, -1e-6):
+                W[name][at] = held + step
+                losses.append(reference()[0])
+            W[name][at] = held
+            assert abs(found[at] - (losses[0] - losses[1]) / 2e-6) < 2e-5 * top, name

@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from data import data_dir, needs_data
+from helpers import keys_of_replay
 from jobs import ROOT, run_job
 from mpi4py import MPI
 
@@ -388,11 +389,10 @@ def test_reductions_that_are_cut_short_are_in_the_replay(problem, monkeypatch):
     graph = nx.gnp_random_graph(3000, 0.0012, seed=2)
     settings = {"search.baselines": False, "search.start": "greedy", "search.bounds": False}
     first = solve(graph, problem, settings=settings | {"search.seconds": 0.5})
-    keys = dict(key.split("=") for key in answers[0].replay)
-    assert int(keys["search.reduction_steps"]) > 1
+    keys = keys_of_replay(answers[0].replay)
+    assert keys["search.reduction_steps"] > 1
     monkeypatch.setattr(pipeline, "StartClock", StartClock)
-    numbers = {key: json.loads(value) for key, value in keys.items() if key != "search.start"}
-    again = solve(graph, problem, settings=settings | numbers)
+    again = solve(graph, problem, settings=settings | keys)
     whole = solve(graph, problem, settings=settings | {"search.steps": 1})
     assert again.objective == first.objective
     assert np.array_equal(answers[1].solution, answers[0].solution)

@@ -16,7 +16,19 @@ from helpers import Frame
 from jobs import ROOT, run_job
 from mpi4py import MPI
 
-from app import TrainingRun, api, classify, predict_links, solve, train
+from app import (
+    TrainingRun,
+    api,
+    check,
+    classify,
+    embed,
+    find_links,
+    forecast,
+    gym_environment,
+    predict_links,
+    solve,
+    train,
+)
 from app.errors import CaseError, GraphError
 from app.rl import rollout
 from app.rl.learners import LEARNERS
@@ -527,6 +539,69 @@ def test_a_list_of_tuples_is_one_of_edges():
 def test_wrong_settings_are_named(settings, said):
     with pytest.raises(CaseError, match=said):
         solve(nx.path_graph(4), settings=settings)
+
+
+PATH, TRIPLES = nx.path_graph(6), [(0, 0, 1), (1, 0, 2)]
+OF_DRAWN = {"generator": "ba", "nodes": 9, "d": 2}
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda more: solve(PATH, settings=more),
+        lambda more: check(PATH, [1, 3], settings=more),
+        lambda more: train({"train.graphs": OF_DRAWN} | more),
+        lambda more: TrainingRun(graphs=OF_DRAWN, **more),
+        lambda more: gym_environment([PATH], settings=more),
+        lambda more: classify(PATH, None, [0, 1] * 3, settings=more),
+        lambda more: embed(PATH, settings=more),
+        lambda more: forecast(PATH, np.ones((60, 6)), settings=more),
+        lambda more: find_links(PATH, settings=more),
+        lambda more: predict_links(TRIPLES, settings=more),
+    ],
+)
+def test_studies_that_nothing_reads_are_refused_in_the_words_of_case_files(call):
+    for key, value in (("rounds", 3), ("seeds", [7]), ("kind", "folds"), ("trials", 4)):
+        with pytest.raises(CaseError) as found:
+            call({f"study.{key}": value})
+        assert str(found.value) == f'settings: study.{key}: is read by run.task = "study"; leave it out'
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("key", ["features", "labels", "random_features", "node_data_by", "splits"])
+def test_data_of_nodes_that_no_network_reads_is_refused_in_the_words_of_case_files(key):
+    told = {"random_features": 3, "node_data_by": "id", "splits": "random", "features": "degrees"}
+    asked, karate = {key: told.get(key, "y.txt")}, {"path": "networkx:karate_club"}
+    for table, call in (
+        ("graph", lambda: solve(PATH, settings={"graph": asked})),
+        ("graph", lambda: train({"train.graphs": OF_DRAWN, "graph": asked})),
+        ("train.graphs", lambda: TrainingRun(graphs=karate | asked)),
+    ):
+        with pytest.raises(CaseError, match="settings: ") as found:
+            call()
+        said = f'{table}.{key}: is read by run.task = "classify" and "study"; leave it out'
+        assert said in str(found.value)
+
+
+@pytest.mark.mpi_skip
+def test_settings_of_studies_that_calls_read_are_taken():
+    classes, few = [0, 1, 0, 1, 0, 1, 0, 1, 0, 1], {"gnn.epochs": 1, "gnn.hidden": 2}
+    ring = nx.cycle_graph(10)
+    asked = few | {"study.kind": "folds", "study.folds": 3, "study.fold_validation": "none"}
+    assert len(classify(ring, None, classes, folds=3, settings=asked).folds) == 3
+    asked = few | {"graph.splits": "random", "study.seeds": [1], "study.trials": 2, "study.latency_us": 9}
+    assert len(classify(ring, None, classes, vary={"hidden": [2, 3]}, settings=asked).trials) == 2
+    for more, said in (
+        ({"study.seeds": [1]}, "study.seeds: is not read beside folds"),
+        ({"study.fold_training": "sliding"}, "study.fold_training: is not read beside folds"),
+        ({"study.folds": 4}, "study.folds: is not read beside folds"),
+        ({"study": {"kind": "tune"}}, "study.kind: is not read beside folds"),
+    ):
+        with pytest.raises(CaseError, match=f"settings: {said}"):
+            classify(ring, None, classes, folds=3, settings=few | more)
+    with pytest.raises(CaseError, match=r"settings: study\.rounds: is not read beside vary"):
+        predict_links(TRIPLES, vary={"rgcn.dimension": [2, 4]}, settings={"study.rounds": 3})
 
 
 def test_what_is_no_graph_is_refused():

@@ -8,7 +8,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
-from helpers import by_one
+from helpers import by_one, instance_of
 from jobs import run_job
 from mpi4py import MPI
 from test_certificates import altered, refused_or_valid
@@ -38,7 +38,6 @@ from app.search.arrangement.baselines import RULES
 from app.search.arrangement.search import ArrangementSearch
 from app.search.arrangement.spectral import spectral
 from app.search.arrangement.tools import ArrangementTools
-from app.toolbox import Instance
 
 alone = pytest.mark.mpi_skip
 QUICK = {"search.steps": 20_000, "search.bound_seconds": 20.0}
@@ -223,7 +222,7 @@ def test_searches_begin_with_the_best_plain_order_beside_the_answer(kind):
     asked = asked_of(graph, kind)
     whole = Graph("g", asked.n, 0, asked.n, asked.indptr, asked.indices, len(asked.indices) // 2)
     for most in (1 << 30, 60, 1):
-        tools = ArrangementTools(Instance(whole, arrange=kind), LinearArrangement())
+        tools = ArrangementTools(instance_of(whole, arrange=kind), LinearArrangement())
         tools.reduce(lambda: False)
         looks = itertools.count()
         with tools.watched(lambda looks=looks, most=most: next(looks) >= most):
@@ -268,7 +267,7 @@ def test_leaves_of_separations_go_and_come_back():
     asked = asked_of(graph, SEPARATION)
     indptr, indices = asked.indptr, asked.indices
     whole = Graph("g", asked.n, 0, asked.n, indptr, indices, len(indices) // 2)
-    tools = ArrangementTools(Instance(whole, arrange=SEPARATION), LinearArrangement())
+    tools = ArrangementTools(instance_of(whole, arrange=SEPARATION), LinearArrangement())
     assert "leaves" in tools.reduce(lambda: False)
     draws = np.random.default_rng(1)
     for _ in range(50):
@@ -369,7 +368,7 @@ def test_damaged_certificates_prove_nothing_that_is_not_so(kind):
     graph = nx.disjoint_union(connected(2, 12, 3.0), nx.path_graph(4))
     asked = asked_of(graph, kind)
     whole = Graph("g", asked.n, 0, asked.n, asked.indptr, asked.indices, graph.number_of_edges())
-    tools = ArrangementTools(Instance(whole, arrange=kind), LinearArrangement())
+    tools = ArrangementTools(instance_of(whole, arrange=kind), LinearArrangement())
     answer = solve(
         list(graph.edges),
         "arrangement",

@@ -12,7 +12,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from data import data_dir, needs_data
-from helpers import by_one, first_of
+from helpers import by_one, first_of, instance_of
 from jobs import run_job
 from mpi4py import MPI
 from test_certificates import altered, refused_or_valid
@@ -44,7 +44,6 @@ from app.search.partition.baselines import grown as grown_from_first
 from app.search.partition.baselines import multilevel
 from app.search.partition.search import PartitionSearch
 from app.search.partition.tools import PartitionTools
-from app.toolbox import Instance
 
 QUICK = {"search.steps": 20_000, "search.bound_seconds": 3.0}
 alone = pytest.mark.mpi_skip
@@ -407,7 +406,7 @@ def test_a_finer_partition_is_never_made_worse():
 
 @alone
 def test_where_a_search_starts_is_found_once(monkeypatch):
-    tools = PartitionTools(Instance(whole(nx.grid_2d_graph(5, 5)), parts=3), Partition())
+    tools = PartitionTools(instance_of(whole(nx.grid_2d_graph(5, 5)), parts=3), Partition())
     start = tools.start()
     monkeypatch.setattr("app.search.partition.tools.by_levels", None)
     block, name = tools.baselines()["multilevel"]()
@@ -420,7 +419,7 @@ def test_where_a_search_starts_is_found_once(monkeypatch):
 @alone
 def test_a_search_on_a_large_graph_makes_its_own_start(monkeypatch):
     monkeypatch.setattr("app.search.partition.tools.MOST_ENTRIES", 100)
-    tools = PartitionTools(Instance(whole(nx.grid_2d_graph(20, 20)), parts=4), Partition())
+    tools = PartitionTools(instance_of(whole(nx.grid_2d_graph(20, 20)), parts=4), Partition())
     start, plain = tools.start(), tools.baselines()["grown"]()[0]
     assert tools.left_out == "multilevel" and set(tools.baselines()) == {"grown"}
     np.testing.assert_array_equal(plain, balanced(tools.asked, grown(tools.asked, np.arange(400))))
@@ -573,7 +572,7 @@ def test_more_room_than_a_whole_number_holds_and_more_blocks_than_nodes(monkeypa
 
 def tools_of(seed, most=8):
     graph, sizes, parts, imbalance = asked_of(seed, most)
-    instance = Instance(whole(graph, sizes), parts=parts, imbalance=imbalance)
+    instance = instance_of(whole(graph, sizes), parts=parts, imbalance=imbalance)
     return PartitionTools(instance, Partition()), best_of(graph, sizes, parts, imbalance)
 
 
@@ -827,7 +826,7 @@ def test_a_program_with_triangles_is_nearly_what_the_best_partition_is():
 
 def bounded(graph, seconds=10.0, **keys):
     """Tools of a graph after a search, and its bounds."""
-    tools = PartitionTools(Instance(whole(graph), **keys), Partition())
+    tools = PartitionTools(instance_of(whole(graph), **keys), Partition())
     search = tools.search(1, tools.start())
     search.run(20_000)
     bounds = tools.bounds()

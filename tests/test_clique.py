@@ -8,7 +8,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
-from helpers import graph_of, is_clique, make_blocks
+from helpers import graph_of, instance_of, is_clique, make_blocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jobs import mpirun, run_job
@@ -33,7 +33,7 @@ from app.rl.weights import default_weights, load_weights
 from app.search.clique import kernel as clique_kernel
 from app.search.clique import tools as clique_tools
 from app.search.clique.kernel import CliqueKernel
-from app.toolbox import Instance, verified
+from app.toolbox import verified
 
 QUIET = {"search.baselines": False, "search.steps": 300, "search.bound_seconds": 0.2, "run.device": "cpu"}
 
@@ -67,7 +67,7 @@ def weights_of(graph, weights):
 def tools_of(graph, weights=None, inside=(), outside=(), **keys):
     graph = graph if weights is None else replace(graph, node_weights=weights.astype(np.float32))
     fixed = (np.array(each, dtype=np.int64) for each in (inside, outside))
-    return MaximumClique().toolbox(Instance(graph, None, *fixed, **keys))
+    return MaximumClique().toolbox(instance_of(graph, None, *fixed, **keys))
 
 
 # ---- orders, peeling, colours ------------------------------------------------------------------------------

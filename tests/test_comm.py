@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import standin
+from helpers import by_one
 from hypothesis import given
 from hypothesis import strategies as st
 from jobs import mpirun, run_job
@@ -119,6 +120,19 @@ def test_stages(group, device, shape, kind):
             last = len([c for c in counts if c])
             assert group.calls - before == (0 if group.size == 1 else min(len(turns) + 1, last))
         assert turns == [rank for rank, count in enumerate(counts) if count]
+
+
+@pytest.mark.skipif(MPI.COMM_WORLD.size == 1, reason="one rank has nobody to tell")
+@pytest.mark.parametrize("size", [1, 40])
+def test_a_reference_of_one_process_that_tells_the_others_something_is_noticed(size):
+    world, note = MPI.COMM_WORLD, np.arange(size)
+    if world.rank == 0:
+        assert by_one(lambda: world.Bcast(note) or "done") == "done"
+    else:
+        with pytest.raises(AssertionError, match="has told the ranks' group something"):
+            by_one(None)
+        world.Bcast(np.zeros(1, dtype=np.int64))  # the mark, which is still under way
+    assert by_one(lambda: world.rank) == 0
 
 
 def test_stages_take_two_buffers():

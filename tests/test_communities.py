@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from data import data_dir, needs_data
-from helpers import by_one
+from helpers import by_one, instance_of
 from jobs import run_job
 from mpi4py import MPI
 from test_certificates import altered, refused_or_valid
@@ -32,7 +32,6 @@ from app.search.communities.kernel import CommunityKernel, sure_pairs
 from app.search.communities.moves import Mover
 from app.search.communities.search import CommunitySearch
 from app.search.communities.tools import CommunityTools
-from app.toolbox import Instance
 
 QUICK = {"search.steps": 3000, "search.bound_seconds": 5.0}
 alone = pytest.mark.mpi_skip
@@ -457,7 +456,7 @@ def test_a_semidefinite_matrix_bounds_all_partitions():
 
 def bounded(graph, seconds=1.0, **keys):
     """Tools of a graph after a search, and its bounds."""
-    tools = CommunityTools(Instance(whole(graph), **keys), Communities())
+    tools = CommunityTools(instance_of(whole(graph), **keys), Communities())
     tools.reduce(lambda: None)
     search = tools.search(1, tools.start())
     search.run(20_000)
@@ -503,7 +502,7 @@ def test_a_damaged_file_proves_nothing_untrue(kind):
     for seed in range(12):
         null, resolution = NULLS[seed % len(NULLS)]
         tools = CommunityTools(
-            Instance(whole(drawn(seed, null, 7)), None, null=null, resolution=resolution), None
+            instance_of(whole(drawn(seed, null, 7)), None, null=null, resolution=resolution), None
         )
         best = max(map(tools.value, partitions(tools.graph.n)))
         if seed % 2:

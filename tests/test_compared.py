@@ -3,6 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import keys_of_replay
 from mpi4py import MPI
 
 from app import check, solve
@@ -101,11 +102,10 @@ def test_a_replay_has_the_heuristic_that_counted(steps, won):
     """Of a time limit, under which a clock says which heuristics begin; here the steps end the search."""
     graph = couplings(50, 0.4, 1)
     entry = entry_of("ising", graph, {"search.seconds": 600.0, "search.steps": steps})
-    keys = dict(each.split("=") for each in entry["replay"])
+    keys = keys_of_replay(entry["replay"])
     assert keys["search.heuristic"] in PROBLEMS["ising"].baselines
     assert (entry["source"] in entry["baselines"]) == won
-    types = {"search.seconds": float, "search.steps": int, "search.starts": int}
-    again = entry_of("ising", graph, {key: types.get(key, str)(value) for key, value in keys.items()})
+    again = entry_of("ising", graph, keys)
     assert (again["digest"], again["source"]) == (entry["digest"], entry["source"])
     assert len(again["baselines"]) == 1
 

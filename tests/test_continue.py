@@ -22,7 +22,7 @@ from app.gnn.balanced import Balanced
 from app.gnn.classifier import Classifier
 from app.gnn.rgcn.links import train_links
 from app.gnn.rgcn.split import split_triples
-from app.gnn.rgcn.training import train_rgcn
+from app.gnn.rgcn.training import Course, train_rgcn
 from app.gnn.training import fit
 from app.memory.tiers import TierBudget
 from app.problems.table import make_problem
@@ -191,7 +191,9 @@ def test_a_relational_network_goes_on(group, solo, settings, fast):
     case = RgcnCase(**{"hidden": 6, "epochs": 6, "learning_rate": 0.1, **settings})
 
     def run(ranks, keeper):
-        found = train_rgcn(ranks, graph, labels, case, 4, TierBudget(fast, "file"), keeper=keeper)
+        found = train_rgcn(
+            ranks, graph, labels, case, 4, TierBudget(fast, "file"), course=Course(keeper=keeper)
+        )
         weights = digest({"predictions": found.predictions, **found.net.whole_weights(ranks)})
         return weights, repr(found.records)
 
@@ -207,7 +209,7 @@ def test_link_prediction_goes_on(group, solo, settings):
     def run(ranks, keeper):
         triples = make_triples()
         split = split_triples(triples, case.held_out, 1, case.validation)
-        found = train_links(ranks, triples, split, case, 1, keeper=keeper)
+        found = train_links(ranks, triples, split, case, 1, course=Course(keeper=keeper))
         weights = digest({"D": found.relations, **found.net.whole_weights(ranks)})
         return weights, repr(found.scores), found.best_epoch, repr(found.records)
 

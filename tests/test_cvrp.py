@@ -7,6 +7,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import instance_of
 from jobs import run_job
 from mpi4py import MPI
 
@@ -28,7 +29,7 @@ from app.search.routing.kernel import DEGREE, Routing
 from app.search.routing.search import RoutingSearch
 from app.search.routing.text import read_routes, routes_text
 from app.search.routing.tools import RoutingTools
-from app.toolbox import Instance, never
+from app.toolbox import never
 
 FILE = """\
 NAME : five
@@ -310,7 +311,7 @@ def of_corners():
     """Tools of a depot and two customers, whose ways are 14.42, 12.04 and 13.60 long."""
     metric = from_points("corners", np.array([[0.0, 0], [8, 12], [-4, 13]]), "EUC_2D")
     graph, deliveries = metric.neighbour_graph(2), Deliveries(0, np.array([0, 1, 1]), 2)
-    return RoutingTools(Instance(graph, metric, deliveries=deliveries), make_problem("cvrp"))
+    return RoutingTools(instance_of(graph, metric, deliveries=deliveries), make_problem("cvrp"))
 
 
 def by_thirds():

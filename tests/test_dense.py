@@ -8,7 +8,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
-from helpers import by_one
+from helpers import by_one, instance_of
 from jobs import ROOT, mpirun, run_job
 from mpi4py import MPI
 from test_certificates import altered, refused_or_valid
@@ -29,7 +29,6 @@ from app.proofs import archive
 from app.search.dense import swaps
 from app.search.dense.baselines import BASELINES, densest_head
 from app.search.dense.swaps import SwapSearch
-from app.toolbox import Instance
 
 alone = pytest.mark.mpi_skip
 QUICK = {"search.steps": 3000, "output.plots": False, "output.certificates": True}
@@ -73,7 +72,7 @@ def planted(n, k, seed):
 def toolbox_of(graph, **keys):
     edges = np.array(graph.edges).reshape(-1, 2)
     whole = from_edges(graph.number_of_nodes(), edges[:, 0], edges[:, 1], name="g")
-    return DenseSubgraph().toolbox(Instance(whole, **keys))
+    return DenseSubgraph().toolbox(instance_of(whole, **keys))
 
 
 # ---- the densest subgraph -----------------------------------------------------------------------------

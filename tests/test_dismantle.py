@@ -9,7 +9,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
-from helpers import by_one
+from helpers import by_one, instance_of
 from jobs import run_job
 from mpi4py import MPI
 from test_certificates import altered, refused_or_valid
@@ -233,7 +233,7 @@ def test_what_is_asked_for_wrongly_is_refused():
     with pytest.raises(GraphError, match="leaves a component of 8 nodes, that of node 0; at most 3 would"):
         check(graph, [8], "dismantle", settings=keys)
     with pytest.raises(FixedNodesError, match="a component of 4 nodes with 0 is to be outside"):
-        DismantleTools(Instance(whole(graph), outside=np.arange(4), component=3), Dismantling())
+        DismantleTools(instance_of(whole(graph), outside=np.arange(4), component=3), Dismantling())
     assert [largest_component(250, each) for each in (0.01, 0.001, 1, 7.0, 0.29)] == [2, 1, 1, 7, 72]
     assert [largest_component(n, 1e300) for n in (0, 1, 250)] == [1, 1, 250]
     assert node_of_large_component(whole(graph), np.arange(9) % 4 == 0, 3) is None
@@ -334,7 +334,7 @@ def test_nodes_that_go_back_are_the_same_without_kernels_where_looks_are_few(mon
 @alone
 def test_the_course_of_a_set_is_that_of_its_components():
     graph = nx.gnm_random_graph(80, 130, seed=4)
-    tools = DismantleTools(Instance(whole(graph), component=4), Dismantling())
+    tools = DismantleTools(instance_of(whole(graph), component=4), Dismantling())
     chosen = tools.lift(tools.start())
     order = tools.dismantling_order(chosen)
     assert sorted(order.tolist()) == np.flatnonzero(chosen).tolist()
@@ -518,7 +518,7 @@ def test_damaged_certificates_prove_nothing_that_is_not_so():
     keys = QUICK | {"output.certificates": True, "problem.component": 3}
     answer = solve(graph, "dismantle", settings=keys)
     assert answer.optimal
-    tools = DismantleTools(Instance(whole(graph), component=3), Dismantling())
+    tools = DismantleTools(instance_of(whole(graph), component=3), Dismantling())
     best = tools.prove(archive.from_bytes(answer.certificate))
     assert best == answer.objective
     draws = np.random.default_rng(1)

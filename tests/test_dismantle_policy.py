@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from conftest import WORLD
-from helpers import EXCHANGES, dense, growing_graph, listed, make_block, random_graph, whole_rows
+from helpers import EXCHANGES, dense, growing_graph, instance_of, listed, make_block, random_graph, whole_rows
 from mpi4py import MPI
 from test_core_env import LONG, drawn_sets
 
@@ -35,7 +35,6 @@ from app.search.dismantle.course import (
     robustness,
 )
 from app.search.dismantle.tools import DismantleTools
-from app.toolbox import Instance
 
 alone = pytest.mark.mpi_skip
 GRAPHS = [*LONG.values(), random_graph(60, 0.05, 3), growing_graph(43, 2, 2)]
@@ -210,7 +209,7 @@ def test_nodes_of_several_are_shown_with_nodes_beside_them(seed):
     shown, ends = core.simple("g")
     assert shown.n == core.size.sum() == 5 + len(ends)
     problem = Dismantling(float(core.most))
-    tools = DismantleTools(Instance(from_edges(5, u[some], v[some]), component=core.most), problem)
+    tools = DismantleTools(instance_of(from_edges(5, u[some], v[some]), component=core.most), problem)
     tools.asked = core
     for bits in range(1 << shown.n) if shown.n <= 9 else draws.integers(0, 1 << shown.n, 300).tolist():
         solution = bits >> np.arange(shown.n) & 1 == 1
@@ -294,7 +293,7 @@ def test_the_policy_is_one_start_on_any_ranks():
 def test_curves_are_those_of_networkx(seed):
     graph = random_graph(50, 0.06, seed)
     n, edges, _ = graph
-    tools = DismantleTools(Instance(from_edges(n, *edges.T), component=3), Dismantling())
+    tools = DismantleTools(instance_of(from_edges(n, *edges.T), component=3), Dismantling())
     chosen = tools.lift(tools.start())
     curve, order = tools.curve(chosen), tools.dismantling_order(chosen)
     for i in range(len(order) + 1):
@@ -328,7 +327,7 @@ def test_a_star_and_a_path_have_known_areas():
     """Without its centre a star is n - 1 single nodes: R = (n - 1) / n^2; nothing has no area."""
     n = 11
     star = from_edges(n, np.zeros(n - 1, dtype=np.int64), np.arange(1, n))
-    tools = DismantleTools(Instance(star, component=1), Dismantling())
+    tools = DismantleTools(instance_of(star, component=1), Dismantling())
     assert robustness(tools.curve(np.arange(n) == 0)) == pytest.approx((n - 1) / n**2)
     assert robustness(np.zeros(1, dtype=np.int64)) == 0.0
 

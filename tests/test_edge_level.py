@@ -1,7 +1,6 @@
 """What the edges of a graph are (gnn.level = "edge"): gradients, ranks, files, Python, refusals."""
 
 import json
-import signal
 import sys
 
 import networkx as nx
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 from edged import WIDTH, classifier_on, drawn, edges_of, reference_loss, reference_scores
 from helpers import Frame
-from jobs import mpirun, run_job, split_over
+from jobs import digest_after_a_stop, mpirun, run_job, split_over
 from mpi4py import MPI
 from standin_device import StandInDevice
 
@@ -532,14 +531,8 @@ def test_runs_have_one_digest_on_any_ranks_and_after_a_stop(tmp_path):
     moved = run(tmp_path / "moved", *keys, "parallel.partition=learned", ranks=2)
     assert moved["digest"] == found[0]["digest"]
 
-    stopped = tmp_path / "stopped"
-    command = [sys.executable, "run.py", "inputs/edges.toml", "output.plots=false", *keys, "--out", stopped]
-    variables = {"LOCKSTEP_TESTING": "1", "LOCKSTEP_FAULT": f"signal:rank=0,step=7,code={signal.SIGTERM}"}
-    code, printed = run_job(command, limit_s=120, **variables)
-    assert code == 3, printed
-    code, printed = run_job([*command, "--resume"], limit_s=120)
-    assert code == 0, printed
-    assert json.loads((stopped / "result.json").read_text())["digest"] == found[0]["digest"]
+    again = digest_after_a_stop(["inputs/edges.toml", *keys], tmp_path / "stopped", 7)
+    assert again == found[0]["digest"]
 
 
 @alone

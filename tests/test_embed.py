@@ -1,7 +1,6 @@
 """Vectors of nodes without labels (gnn.level = "embed"): gradients, views, ranks, clusters, files, Python."""
 
 import json
-import signal
 import sys
 from dataclasses import replace
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 from embedded import PLAIN, WIDTH, drawn, embedder_on, reference_loss, reference_views
 from helpers import EXCHANGES, by_one
-from jobs import mpirun, run_job, split_over
+from jobs import digest_after_a_stop, mpirun, run_job, split_over
 from mpi4py import MPI
 from standin_device import StandInDevice
 
@@ -484,14 +483,8 @@ def test_runs_have_one_digest_on_any_ranks_and_after_a_stop(tmp_path):
     moved = run(tmp_path / "moved", *keys, "parallel.partition=learned", ranks=2)
     assert moved["digest"] == found[0]["digest"]
 
-    stopped = tmp_path / "stopped"
-    command = [sys.executable, "run.py", "inputs/embed.toml", "output.plots=false", *keys, "--out", stopped]
-    variables = {"LOCKSTEP_TESTING": "1", "LOCKSTEP_FAULT": f"signal:rank=0,step=7,code={signal.SIGTERM}"}
-    code, printed = run_job(command, limit_s=120, **variables)
-    assert code == 3, printed
-    code, printed = run_job([*command, "--resume"], limit_s=120)
-    assert code == 0, printed
-    assert json.loads((stopped / "result.json").read_text())["digest"] == found[0]["digest"]
+    again = digest_after_a_stop(["inputs/embed.toml", *keys], tmp_path / "stopped", 7)
+    assert again == found[0]["digest"]
 
 
 @alone

@@ -118,7 +118,7 @@ def planted(centres=60, leaves=4, seed=5):
     return graph, X.astype(np.float32), labels, carriers
 
 
-def sums(each):
+def sums(each, near=1e-5):
     """Assert that contributions add up, as near as `missing` says, which is near enough."""
     for parts, base, missing in (
         (each.of_edges, each.bare, each.missing[0]),
@@ -126,7 +126,7 @@ def sums(each):
         (each.of_neighbours, each.blank, each.missing[1]),
     ):
         if len(parts):
-            assert abs(each.score - base - parts.sum() - missing) < 1e-5 * (1 + abs(each.score))
+            assert abs(each.score - base - parts.sum() - missing) < near * (1 + abs(each.score))
             assert abs(missing) <= max(0.011 * abs(each.score - base), 1.1e-3)
 
 

@@ -26,7 +26,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.rgcn import training as rgcn_training
 from app.gnn.rgcn.links import train_links
 from app.gnn.rgcn.split import split_triples
-from app.gnn.rgcn.training import train_rgcn
+from app.gnn.rgcn.training import Course, train_rgcn
 from app.gnn.training import fit
 from app.graphs.generators.random_triples import random_labels, random_triples
 from app.graphs.triples.relational import relational_graph
@@ -336,9 +336,11 @@ def test_a_relational_network_that_differs_is_named(group, monkeypatch, goal):
 
     def run():
         if goal == "links":
-            return train_links(group, triples, split_triples(triples, 0.1, 1), case, 1, check_every=2)
+            return train_links(
+                group, triples, split_triples(triples, 0.1, 1), case, 1, course=Course(check_every=2)
+            )
         labels = random_labels(triples, 10, 2, 1)
-        return train_rgcn(group, relational_graph(triples), labels, case, 1, check_every=2)
+        return train_rgcn(group, relational_graph(triples), labels, case, 1, course=Course(check_every=2))
 
     if group.size == 1:
         assert run()

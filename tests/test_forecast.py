@@ -25,6 +25,7 @@ from app.gnn.forecast.hops import Hops
 from app.gnn.forecast.regression import ridge_solution
 from app.gnn.forecast.series import SeriesScale, filled
 from app.gnn.forecast.training import fit_forecaster
+from app.gnn.forecast.windows import SeriesData
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.formats.source import Limits
 from app.graphs.generators.random_nodes import near_normal
@@ -83,8 +84,8 @@ def forecaster_on(group, settings=None, series=None, directed=False, exchange="a
     scale = SeriesScale.of(group, S_own, steps, case.forecast.normalise == "node", block.n_real)
     masks = bool(np.isnan(series).any())
     known = known and Covariates(own_series(loaded, known[0], group.rank), known[1])
-    more = {"covariates": known}
-    return Forecaster(group, case.gnn, case.forecast, block, S_own, scale, masks, case.seed, **more)
+    data = SeriesData(S_own, scale, masks, known)
+    return Forecaster(group, case.gnn, case.forecast, block, data, case.seed)
 
 
 def weights_of(params):
@@ -137,6 +138,27 @@ def reference_loss(found, flat, ends, directed):
     return (np.abs(away) if case.loss == "absolute" else away**2).sum() / known.sum()
 
 
+def check_gradients(found, names, each, directed):
+    """Assert that the loss is that of `reference_loss`, and so many entries of the gradient by each of some
+    weights its central differences.
+    """
+    found.params.set(weights_of(found.params))
+    ends = found.windows.parts.ends("train")[[3, 9, 20]]
+    loss = found.learn(ends)
+    flat = np.array(found.params.flat, dtype=np.float64)
+    assert loss == pytest.approx(reference_loss(found, flat, ends, directed), rel=2e-5)
+    gradient, eps = np.array(found.steps.gradient), 1e-6
+    for name in names:
+        part = found.params.slices[name]
+        count = min(each, part.stop - part.start)
+        for at in np.random.default_rng(2).choice(np.arange(part.start, part.stop), count):
+            step = np.zeros_like(flat)
+            step[at] = eps
+            losses = [reference_loss(found, flat + s * step, ends, directed) for s in (1, -1)]
+            slope = (losses[0] - losses[1]) / (2 * eps)
+            assert gradient[at] == pytest.approx(slope, rel=2e-3, abs=2e-5), (name, at)
+
+
 CASES = [
     ({"forecast.loss": "squared"}, False),
     ({"forecast.loss": "squared", "forecast.period": 6, "forecast.calendar": [4, 9]}, True),
@@ -152,21 +174,7 @@ CASES = [
 def test_gradients_are_those_of_central_differences(settings, directed):
     group = Group(MPI.COMM_SELF, HostDevice())
     found = forecaster_on(group, settings, drawn(2, holes=0.05), directed)
-    found.params.set(weights_of(found.params))
-    ends = found.windows.parts.ends("train")[[3, 9, 20]]
-    loss = found.learn(ends)
-    flat = np.array(found.params.flat, dtype=np.float64)
-    assert loss == pytest.approx(reference_loss(found, flat, ends, directed), rel=2e-5)
-    gradient, eps = np.array(found.steps.gradient), 1e-6
-    for name, part in found.params.slices.items():
-        for at in np.random.default_rng(2).choice(
-            np.arange(part.start, part.stop), min(4, part.stop - part.start)
-        ):
-            step = np.zeros_like(flat)
-            step[at] = eps
-            losses = [reference_loss(found, flat + s * step, ends, directed) for s in (1, -1)]
-            slope = (losses[0] - losses[1]) / (2 * eps)
-            assert gradient[at] == pytest.approx(slope, rel=2e-3, abs=2e-5), (name, at)
+    check_gradients(found, found.params.slices, 4, directed)
 
 
 @pytest.mark.parametrize("model", ["recurrent", "temporal"])
@@ -542,6 +550,24 @@ def test_a_file_beside_a_graph_and_a_dry_run(tmp_path):
     code, printed = run_job([*command, *more], limit_s=60)
     assert code == 0, printed
     assert "series of 77 steps of time, 2 channels" in printed
+    # Edges in a text tell no sizes, and covariates are looked at all the same.
+    more = (
+        f"graph.series={tmp_path / 's.npy'}",
+        f"graph.path={tmp_path / 'g.txt'}",
+        *more[2:],
+        "graph.ids=names",
+    )
+    short, flat = tmp_path / "short.npy", tmp_path / "flat.npy"
+    np.save(short, np.zeros((78, 2)))
+    np.save(flat, np.zeros(90))
+    for key, path, wrong in (
+        ("shared_covariates", short, "has 78 steps of time; at least 83 would be right: the 77 of the"),
+        ("covariates", flat, "found the shape 90; T x nodes, or T x nodes x channels, would be right"),
+        ("series", flat, "found the shape 90; T x nodes, or T x nodes x channels, would be right"),
+        ("shared_covariates", tmp_path / "g.txt", ""),
+    ):
+        code, printed = run_job([*command, *more, f"graph.{key}={path}"], limit_s=60)
+        assert (code, wrong in printed) == (2 if wrong else 0, True), printed
     code, printed = run_job([*command, "graph.series_steps=10"], limit_s=60)
     assert code == 2
     assert "has 10 steps of time; at least 24 would be right for a window" in printed

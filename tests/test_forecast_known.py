@@ -10,13 +10,12 @@ from test_forecast import (
     NODES,
     STEPS,
     Labelled,
+    check_gradients,
     contents,
     drawn,
     drawn_graph,
     forecaster_on,
-    reference_loss,
     run,
-    weights_of,
 )
 
 from app import forecast
@@ -49,19 +48,7 @@ def test_gradients_are_those_of_central_differences(model, directed, counts):
     settings = {"forecast.model": model, "forecast.loss": "squared", "forecast.period": 6, "gnn.depth": 1}
     settings.pop("gnn.depth") if model == "recurrent" else None
     found = forecaster_on(group, settings, drawn(2, holes=0.05), directed, known=known(*counts))
-    found.params.set(weights_of(found.params))
-    ends = found.windows.parts.ends("train")[[3, 9, 20]]
-    loss = found.learn(ends)
-    flat = np.array(found.params.flat, dtype=np.float64)
-    assert loss == pytest.approx(reference_loss(found, flat, ends, directed), rel=2e-5)
-    gradient, eps = np.array(found.steps.gradient), 1e-6
-    for name in ("ahead.W", "input.W", "head.W"):
-        part = found.params.slices[name]
-        for at in np.random.default_rng(2).choice(np.arange(part.start, part.stop), 8):
-            step = np.zeros_like(flat)
-            step[at] = eps
-            slope = np.subtract(*(reference_loss(found, flat + s * step, ends, directed) for s in (1, -1)))
-            assert gradient[at] == pytest.approx(slope / (2 * eps), rel=2e-3, abs=2e-5), (name, at)
+    check_gradients(found, ("ahead.W", "input.W", "head.W"), 8, directed)
 
 
 @alone

@@ -126,8 +126,8 @@ def test_the_best_forecaster_is_that_of_the_least_validation_error_on_any_ranks(
 
 @alone
 def test_a_trial_comes_to_what_one_training_comes_to():
-    series, asked = drawn(holes=0.03), FEW | {"study.seeds": [7], "gnn.keep": "best", "seed": 7}
-    more = {"horizon": 2, "settings": asked}
+    series, asked = drawn(holes=0.03), FEW | {"gnn.keep": "best", "seed": 7}
+    more = {"horizon": 2, "settings": asked | {"study.seeds": [7]}}
     tuned = forecast(drawn_graph(), series, vary={"forecast.window": [3, 5], "hidden": [2, 4]}, **more)
     assert len(tuned.trials) == 4
     once = forecast(drawn_graph(), series, horizon=2, settings=asked | tuned.settings)

@@ -57,7 +57,7 @@ TINY = {
 def study_of(group, settings, path=None):
     """A context of a tiny study; it writes where a path is given."""
     folder = RunFolder(group, str(path), True) if path else None
-    return Context(build({**TINY, **settings}), group, Log(False), folder)
+    return Context(build({**TINY, "study.kind": "models", **settings}), group, Log(False), folder)
 
 
 def direct(group, context, seed, **gnn):
@@ -162,6 +162,7 @@ def test_the_table_of_models_that_predict_numbers(group, shared_path):
         assert row["macro_f1_mean"] is None
     assert rows[1]["test_mean"] > 0.3
     shapes = {"study.kind": "depth", "study.depths": [1, 2], "study.widths": [8]}
+    settings.pop("study.models")
     assert [r["score"] for r in run_depth(study_of(group, {**settings, **shapes}))["rows"]] == ["R2", "R2"]
     assert {path.name for path in (shared_path / "out").iterdir()} >= {"models.csv", "models.png"}
 

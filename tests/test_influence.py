@@ -9,6 +9,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import instance_of, keys_of_replay
 from jobs import ROOT, run_job
 from mpi4py import MPI
 from scipy.stats import binom
@@ -34,7 +35,6 @@ from app.search.influence.rounds import Rounds
 from app.search.influence.sampling import Sampler, available
 from app.solver.sampled import SampledPipeline
 from app.tasks.context import context_of_settings
-from app.toolbox import Instance
 
 alone = pytest.mark.mpi_skip
 QUICK = {
@@ -108,7 +108,9 @@ def tools(graph, asked=(), budget=2.0, compiled=True, **given):
 
     context = context_of_settings({"problem.name": "influence"}, MPI.COMM_SELF, False)
     whole = loaded_graph(context, graph)[0].graph
-    instance = Instance(whole, compiled=compiled, budget=budget, spreading=Spreading(**dict(asked)), **given)
+    instance = instance_of(
+        whole, compiled=compiled, budget=budget, spreading=Spreading(**dict(asked)), **given
+    )
     return make_problem("influence").toolbox(instance)
 
 
@@ -410,8 +412,7 @@ def test_a_replay_ends_with_the_same_collection():
         return pipeline.answer(question, "g"), pipeline.rounds.last.sets
 
     found, sets = answered(keys | {"search.seconds": 1.0})
-    again = {key: json.loads(value) for key, value in (each.split("=") for each in found.replay)}
-    replayed, again_sets = answered(keys | again | {"search.bound_seconds": 0.1})
+    replayed, again_sets = answered(keys | keys_of_replay(found.replay) | {"search.bound_seconds": 0.1})
     assert again_sets == sets and (replayed.solution == found.solution).all()
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import instance_of
 from jobs import run_job
 from mpi4py import MPI
 
@@ -28,7 +29,6 @@ from app.search.steiner.baselines import on_paths
 from app.search.steiner.growth import grown_edges
 from app.search.steiner.prized import Parts, growth
 from app.search.steiner.trees import Trees
-from app.toolbox import Instance
 
 QUICK = {"search.steps": 20_000, "search.bound_seconds": 3.0}
 alone = pytest.mark.mpi_skip
@@ -315,7 +315,7 @@ def test_the_shortest_tree_of_the_larger_graph_is_as_long_as_the_best_tree_costs
 @alone
 def test_entries_that_prove_nothing_are_refused_and_altered_certificates_too():
     graph, prizes, _ = drawn(3, 12, 6)
-    tools = SteinerTree().toolbox(Instance(whole(graph), prizes=numbers(graph, prizes)))
+    tools = SteinerTree().toolbox(instance_of(whole(graph), prizes=numbers(graph, prizes)))
     assert len(tools.gadgets.entries) > 1
     bounds = tools.bounds()
     while bounds.improve(1.0, tools.core_value(tools.value(tools.lift(tools.start())))):

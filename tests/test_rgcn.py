@@ -19,9 +19,9 @@ from app.gnn.archive import load_archive
 from app.gnn.optim import Adam
 from app.gnn.rgcn import basis
 from app.gnn.rgcn.features import Features
-from app.gnn.rgcn.model import RGCN, Drops, OneHotLayer, RelationalLayer
+from app.gnn.rgcn.model import RGCN, Drops, NetShape, OneHotLayer, RelationalLayer
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
-from app.gnn.rgcn.training import Targets, choose_placement, train_rgcn
+from app.gnn.rgcn.training import Course, Targets, choose_placement, train_rgcn
 from app.graphs.generators.random_triples import random_labels, random_triples
 from app.graphs.nodes.data import DenseFeatures, SparseFeatures
 from app.graphs.triples.data import NodeLabels, Triples, read_triples_npz
@@ -153,7 +153,7 @@ def test_loss_and_gradients_are_those_of_the_dense_network(group, bases, prune):
     graph = make_graph()
     labels = make_labels(graph)
     placement = place(graph, group.size, group.size)
-    net = RGCN(group, placement, graph, labels.nodes, [6, 3], bases, 1, prune)
+    net = RGCN(group, placement, graph, labels.nodes, NetShape([6, 3], bases, 1), prune)
     targets = Targets(group, net, placement, labels)
     Z_own = net.forward()
     loss = targets.loss(Z_own)
@@ -213,7 +213,7 @@ def test_one_hot_layer_and_its_gradient_are_adjoint(group, bases):
     outputs = np.arange(0, 60, 3)
     for groups, turns, kind in grids(group.size):
         placement = place(graph, group.size, groups, kind, turns)
-        layer = OneHotLayer(group, placement, graph, outputs, 5, bases, 1)
+        layer = OneHotLayer(group, placement, graph, outputs, NetShape([5], bases, 1))
         fill(group, layer, 7)
         Y_own = rows_of(layer.products.out, integers(8, 60, 5))
         Z = whole_rows(group, layer.products.out, layer.forward(), 60).astype(float)
@@ -234,7 +234,9 @@ def test_relational_layer_and_its_gradient_are_adjoint(group, bases):
     inputs = np.union1d(outputs, graph.of_targets(outputs).source)
     for groups, _, kind in grids(group.size):
         placement = place(graph, group.size, groups, kind)
-        layer = RelationalLayer(group, placement, graph, inputs, outputs, (4, 3), bases, 1, "layer")
+        layer = RelationalLayer(
+            group, placement, graph, inputs, outputs, (4, 3), NetShape([4, 3], bases, 1), "layer"
+        )
         fill(group, layer, 9)
         H, Y = integers(10, 60, 4), integers(11, 60, 3)
         products = layer.products
@@ -255,7 +257,7 @@ def test_relational_layer_and_its_gradient_are_adjoint(group, bases):
 def trained(group, graph, labels, **settings):
     """The digest of weights and predictions after some epochs. Ranks: all call."""
     case = RgcnCase(**{"hidden": 6, "epochs": 4, "learning_rate": 0.1, **settings})
-    found = train_rgcn(group, graph, labels, case, seed=4, check_every=2)
+    found = train_rgcn(group, graph, labels, case, seed=4, course=Course(check_every=2))
     return digest({"predictions": found.predictions, **found.net.whole_weights(group)})
 
 
@@ -287,7 +289,7 @@ def test_gradients_go_the_way_of_dropout(group, share):
     """What is dropped is a function of seed, epoch, layer and node; the rest, and gradients, are scaled."""
     graph = make_graph()
     labels = make_labels(graph)
-    net = RGCN(group, place(graph, group.size, group.size), graph, labels.nodes, [6, 3], 0, 1)
+    net = RGCN(group, place(graph, group.size, group.size), graph, labels.nodes, NetShape([6, 3], 0, 1))
     drops = Drops(share, 1, 2) if share else None
     inputs = net.first.products.out
     nodes = nodes_by_layer(graph, labels.nodes, 2, True)[1]
@@ -372,7 +374,7 @@ def test_more_ranks_than_labelled_rows(group, single):
 def test_rows_are_stored_for_edges_only():
     graph = make_graph()
     group = Group(MPI.COMM_SELF, HostDevice())
-    net = RGCN(group, place(graph, 1, 1), graph, np.arange(graph.nodes), [4, 2], 0, 1, prune=False)
+    net = RGCN(group, place(graph, 1, 1), graph, np.arange(graph.nodes), NetShape([4, 2], 0, 1), prune=False)
     rows = {(r, j) for r, j in zip(graph.relation.tolist(), graph.source.tolist())}
     assert net.weights["first/W0"].array.shape == (len(rows), 4)
 
@@ -408,7 +410,7 @@ def test_counts_for_an_estimate_are_those_of_the_network(group, partition, bases
     placement = choose_placement(group.size, graph, labels, case)
     nodes = nodes_by_layer(graph, labels.nodes, 3, case.prune)
     counts = [count_layer(graph, placement, made, group.size) for made in nodes[1:]]
-    net = RGCN(group, placement, graph, labels.nodes, [8, 8, 3], bases, 1)
+    net = RGCN(group, placement, graph, labels.nodes, NetShape([8, 8, 3], bases, 1))
     first, at = net.first, group.rank
     for layer, found in zip(net.layers, counts):
         assert found.nodes[at] == len(layer.products.out.nodes)
@@ -494,7 +496,9 @@ def test_a_saved_network_answers_as_before(group, tmp_path):
     case = saved.architecture_of(RgcnCase(epochs=0))
     assert (case.hidden, case.bases) == (5, 3)
     saved.check_fits(path, 0, 3, edges_digest(graph, labels.nodes))
-    again = train_rgcn(group, graph, labels, case, 2, begin=lambda net: saved.put(path, net.whole(group)))
+    again = train_rgcn(
+        group, graph, labels, case, 2, course=Course(begin=lambda net: saved.put(path, net.whole(group)))
+    )
     assert np.array_equal(again.predictions, found.predictions) and not again.records
     for wrong, message in (((7, 3), "0 features; these have 7"), ((0, 4), "3 classes; these have 4")):
         with pytest.raises(GraphError, match=message):
@@ -529,7 +533,7 @@ def test_features_give_the_dense_network_and_its_gradients(group, bases):
     labels = make_labels(graph)
     X = np.random.default_rng(4).normal(size=(70, 5)).astype(np.float32)
     placement = place(graph, group.size, group.size)
-    net = RGCN(group, placement, graph, labels.nodes, [6, 3], bases, 1, inputs=features_of(X))
+    net = RGCN(group, placement, graph, labels.nodes, NetShape([6, 3], bases, 1), inputs=features_of(X))
     targets = Targets(group, net, placement, labels)
     Z_own = net.forward()
     loss = targets.loss(Z_own)

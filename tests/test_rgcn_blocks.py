@@ -19,9 +19,9 @@ from app.case.file import build
 from app.case.gnn import RgcnCase
 from app.comm.guard import digest
 from app.errors import CaseError
-from app.gnn.rgcn.model import RGCN, diagonal, shape_of
+from app.gnn.rgcn.model import RGCN, NetShape, diagonal, shape_of
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
-from app.gnn.rgcn.training import Targets, train_rgcn
+from app.gnn.rgcn.training import Course, Targets, train_rgcn
 from app.graphs.triples.relational import nodes_by_layer
 from app.memory.tiers import TierBudget
 from app.model.rgcn_memory import by_rank, count_layer
@@ -69,7 +69,7 @@ def test_loss_and_gradients_are_those_of_the_dense_network(group, features):
     placement = place(graph, group.size, group.size)
     X = np.random.default_rng(4).normal(size=(70, 5)).astype(np.float32)
     inputs = features_of(X) if features else None
-    net = RGCN(group, placement, graph, labels.nodes, [6, 4], 0, 1, inputs=inputs, blocks=BLOCKS)
+    net = RGCN(group, placement, graph, labels.nodes, NetShape([6, 4], 0, 1, BLOCKS), inputs=inputs)
     targets, hops = Targets(group, net, placement, labels), nodes_by_layer(graph, labels.nodes, 2, True)
     Z_own = net.forward()
     loss = targets.loss(Z_own)
@@ -135,7 +135,9 @@ def test_a_saved_network_answers_as_before(group, tmp_path):
     saved = load_rgcn(path)
     case = saved.architecture_of(RgcnCase(epochs=0))
     assert (case.hidden, case.blocks) == (6, BLOCKS)
-    again = train_rgcn(group, graph, labels, case, 2, begin=lambda net: saved.put(path, net.whole(group)))
+    again = train_rgcn(
+        group, graph, labels, case, 2, course=Course(begin=lambda net: saved.put(path, net.whole(group)))
+    )
     assert np.array_equal(again.predictions, found.predictions) and not again.records
 
 
@@ -143,7 +145,7 @@ def test_memory_is_that_of_the_weights(group):
     graph = make_graph(200, 6, 700)
     labels, case = make_labels(graph, count=40), RgcnCase(hidden=24, blocks=BLOCKS, layers=3)
     placement = place(graph, group.size, group.size)
-    net = RGCN(group, placement, graph, labels.nodes, [24, 24, 3], 0, 1, blocks=BLOCKS)
+    net = RGCN(group, placement, graph, labels.nodes, NetShape([24, 24, 3], 0, 1, BLOCKS))
     nodes = nodes_by_layer(graph, labels.nodes, 3, case.prune)
     terms = by_rank(700, graph, nodes, [24, 24, 3], case, placement, group.size)
     stored = sum(4 * shard.array.size for shard in net.weights.values())  # with padding

@@ -6,7 +6,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
-from helpers import by_one
+from helpers import by_one, keys_of_replay
 from jobs import ROOT
 from mpi4py import MPI
 from test_main import result_of
@@ -210,10 +210,9 @@ def test_a_clock_that_ends_both_is_replayed(late, monkeypatch):
         monkeypatch.setattr(answer_roots, "POLICY_SHARE", 0.0)
     seen = kept_entries(monkeypatch)
     first = solve(DENSE, "clique", settings=timed, comm=MPI.COMM_WORLD)
-    keys = dict(key.removeprefix("search.").split("=") for key in seen[0].replay)
-    assert ("start" in keys, "evaluations" in keys) == (late, not late)
-    given = {f"search.{key}": value if key == "start" else int(value) for key, value in keys.items()}
-    again = solve(DENSE, "clique", settings=timed | given, comm=MPI.COMM_SELF)
+    keys = keys_of_replay(seen[0].replay)
+    assert ("search.start" in keys, "search.evaluations" in keys) == (late, not late)
+    again = solve(DENSE, "clique", settings=timed | keys, comm=MPI.COMM_SELF)
     assert (again.nodes, again.bound) == (first.nodes, first.bound)
 
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import keys_of_replay
 from jobs import ROOT
 from mpi4py import MPI
 from skewed import CLOCKS
@@ -189,11 +190,10 @@ def test_a_replay_leads_to_the_answer_that_a_clock_has_cut_short(problem, monkey
         for share in ("PEEL_SHARE", "EXCHANGE_SHARE"):
             patch.setattr(answer_peeled, share, 0.0)
         first = solve(MESH, problem, settings=limited | {"search.seconds": 2.0}, comm=MPI.COMM_WORLD)
-    keys = dict(key.split("=") for key in seen[0].replay)
-    assert keys["search.row_evaluations"] == "1" and int(keys["search.row_regions"]) > 0
+    keys = keys_of_replay(seen[0].replay)
+    assert keys["search.row_evaluations"] == 1 and keys["search.row_regions"] > 0
     assert WORLD.rank or clock.now > 1.9  # the time was up
-    given = {key: float(value) if "." in value else int(value) for key, value in keys.items()}
-    again = solve(MESH, problem, settings=limited | given, comm=MPI.COMM_WORLD)
+    again = solve(MESH, problem, settings=limited | keys, comm=MPI.COMM_WORLD)
     assert first.nodes == again.nodes
     assert {each for each in seen[0].replay if "starts" not in each} == {
         each for each in seen[1].replay if "starts" not in each
@@ -225,10 +225,9 @@ def test_a_policy_without_time_for_one_selection_is_not_asked(monkeypatch):
         for share in ("PEEL_SHARE", "BRIEF_SHARE"):
             patch.setattr(answer_peeled, share, 0.0)
         first = solve(MESH, "mvc", settings=limited | {"search.seconds": 2.0}, comm=MPI.COMM_WORLD)
-    keys = dict(key.split("=") for key in seen[0].replay)
-    assert keys["search.row_evaluations"] == "-1" and "search.row_fraction" not in keys
-    given = {key: float(value) if "." in value else int(value) for key, value in keys.items()}
-    again = solve(MESH, "mvc", settings=limited | given, comm=MPI.COMM_SELF)
+    keys = keys_of_replay(seen[0].replay)
+    assert keys["search.row_evaluations"] == -1 and "search.row_fraction" not in keys
+    again = solve(MESH, "mvc", settings=limited | keys, comm=MPI.COMM_SELF)
     assert first.nodes == again.nodes and "search.row_evaluations=-1" in seen[1].replay
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
-from helpers import by_one, growing_graph
+from helpers import by_one, growing_graph, keys_of_replay
 from mpi4py import MPI
 
 from app import check, solve
@@ -224,8 +224,8 @@ def test_the_replay_reduces_rows_where_no_time_was_left_for_the_rest(monkeypatch
     tree = nx.Graph(growing_graph(900, 1, 3)[1].tolist())
     first = solve(tree, "mvc", settings=hurried)
     assert "search.reductions=false" not in replays[0]
-    keys = dict(key.split("=") for key in replays[0])
-    again = solve(tree, "mvc", settings=limited | {key: int(value) for key, value in keys.items()})
+    keys = keys_of_replay(replays[0])
+    again = solve(tree, "mvc", settings=limited | keys)
     assert first.nodes == again.nodes and first.source == again.source == "reductions"
     mixed = nx.disjoint_union(nx.random_regular_graph(12, 500, seed=1), tree)
     solve(mixed, "mvc", settings=hurried | {"memory.whole_graph_mb": whole_graph(600, 3000) / 1e6})
@@ -276,9 +276,9 @@ def test_a_time_limit_cuts_rounds_short_and_the_replay_says_so(monkeypatch):
     edges = SPARSE.number_of_edges()
     limited = LEFT | {"memory.whole_graph_mb": (whole_graph(900, edges) - 1) / 1e6}
     hurried = solve(SPARSE, "mvc", settings=limited | {"search.seconds": 5.0, "search.steps": 0})
-    keys = dict(key.split("=") for key in replays[0])
-    assert keys["search.row_rounds"] == "1"
-    again = solve(SPARSE, "mvc", settings=limited | {key: int(value) for key, value in keys.items()})
+    keys = keys_of_replay(replays[0])
+    assert keys["search.row_rounds"] == 1
+    again = solve(SPARSE, "mvc", settings=limited | keys)
     assert again.nodes == hurried.nodes
 
 

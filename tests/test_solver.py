@@ -19,7 +19,7 @@ from app.solver.budget import Budget
 from app.solver.exact import Exact
 from app.solver.pipeline import Pipeline
 from app.solver.progress import Progress, relative_gap
-from app.solver.rounds import Rounds
+from app.solver.rounds import Beginning, Rounds
 from app.solver.workload import Workload
 from app.toolbox import Bounds, Instance, Search, Toolbox, Tree
 
@@ -98,7 +98,9 @@ def search(group, starts, budget, bounds=None, floor=0):
     progress = Progress(Log(False), "walk", True, 1.0)
     progress.found(10_000, "start", 0)
     tools = Tools(bounds, floor)
-    rounds = Rounds(group, tools, [None] * starts, list(range(starts)), budget, progress, bounds is not None)
+    rounds = Rounds(
+        group, tools, Beginning([None] * starts, list(range(starts))), budget, progress, bounds is not None
+    )
     return rounds.run(), progress
 
 
@@ -175,7 +177,7 @@ def test_bounds_apart_do_not_keep_the_first_steps_of_searches_waiting(group):
     progress = Progress(Log(False), "walk", True, 1.0)
     progress.found(10_000, "start", 0)
     budget = Budget.of_case(1 << 62, 60.0, 0.0, 100)
-    work = Rounds(group, Tools(Curious(999), 1000), [None], [0], budget, progress, True).work
+    work = Rounds(group, Tools(Curious(999), 1000), Beginning([None], [0]), budget, progress, True).work
     progress._begun -= 30.0
     work.mine, work.made, work.steps, work.bound_seconds = {}, 16, 16, 1.0
     for last, most in (
@@ -187,7 +189,7 @@ def test_bounds_apart_do_not_keep_the_first_steps_of_searches_waiting(group):
         work.wait(last)
         assert 0 < work._bound_time() <= most
     assert work._bound_time() == workload.LONGEST  # slices are as long as rounds now
-    other = Rounds(group, Tools(Curious(999), 1000), [None], [0], budget, progress, True).work
+    other = Rounds(group, Tools(Curious(999), 1000), Beginning([None], [0]), budget, progress, True).work
     other.mine[0].done = True
     assert other.last_of_searches == math.inf  # nobody waits
 
@@ -201,7 +203,9 @@ def test_bounds_that_may_close_the_gap_get_most_of_the_time(group, monkeypatch):
         progress = Progress(Log(False), "walk", True, 1.0)
         progress.found(10_000, "start", 0)
         tools = Tools(Curious(999), 1000)
-        rounds = Rounds(group, tools, [None], [0], Budget.of_case(0, 60.0, 0.0, 100), progress, True)
+        rounds = Rounds(
+            group, tools, Beginning([None], [0]), Budget.of_case(0, 60.0, 0.0, 100), progress, True
+        )
         work = rounds.work
         work.steps, work.search_seconds = 10**6, 1.0
         work.mine[0].best, work.mine[0].found_at = 1000, 10
@@ -269,7 +273,7 @@ def test_slices_end_in_time_were_steps_as_dear_as_of_late(group, monkeypatch):
         budget = Budget.of_case(1 << 62, seconds, 0.0, 100)
         progress = Progress(Log(False), "walk", True, 1.0)
         progress._begun -= 30.0  # rounds are long by now
-        work = Rounds(group, Tools(Curious(999), 1000), [None], [0], budget, progress, True).work
+        work = Rounds(group, Tools(Curious(999), 1000), Beginning([None], [0]), budget, progress, True).work
         work.steps, work.made, found[seconds] = 1000, 100, []
         for last in (0.1, 0.001, 0.001, 0.1):  # a step takes 1 ms, 10 us
             work.last = last
@@ -287,7 +291,7 @@ def test_an_exact_search_whose_calls_are_long_waits_for_its_share(group, monkeyp
     budget = Budget.of_case(1 << 62, 60.0, 0.0, 100)
     progress = Progress(Log(False), "walk", True, 1.0)
     progress.found(10_000, "start", 0)
-    work = Rounds(group, Tools(Curious(999), 1000), [None], [0], budget, progress, True).work
+    work = Rounds(group, Tools(Curious(999), 1000), Beginning([None], [0]), budget, progress, True).work
     tree = SimpleNamespace(least_seconds=0.5, closing=False)
     work.exact = SimpleNamespace(tree=tree, seconds=0.0, room=50.0, more=True, begun=True, eager=False)
     work.made, work.last, share = 1, 0.1, workload.BOUND_SHARE * workload.TREE_SHARE
@@ -307,7 +311,7 @@ def test_a_short_limit_must_have_room_for_estimates_that_are_too_low(group, monk
     monkeypatch.setattr(Budget, "left", lambda self: 0.7)
     for seconds, fits in ((60.0, True), (1.0, False)):
         budget, progress = Budget.of_case(1 << 62, seconds, 0.0, 100), Progress(Log(False), "walk", True, 1.0)
-        work = Rounds(group, Tools(Curious(999), 1000), [None], [0], budget, progress, True).work
+        work = Rounds(group, Tools(Curious(999), 1000), Beginning([None], [0]), budget, progress, True).work
         assert work.may_bound() == fits
 
 

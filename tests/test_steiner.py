@@ -7,6 +7,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
+from helpers import instance_of
 from jobs import run_job
 from mpi4py import MPI
 from test_certificates import altered, refused_or_valid
@@ -25,7 +26,6 @@ from app.search.steiner.baselines import distance_network, joined, shortest_path
 from app.search.steiner.search import SteinerSearch
 from app.search.steiner.tools import SteinerTools
 from app.search.steiner.trees import Trees
-from app.toolbox import Instance
 
 QUICK = {"search.steps": 20_000, "search.bound_seconds": 3.0}
 alone = pytest.mark.mpi_skip
@@ -510,7 +510,7 @@ def test_all_reductions_occur_and_may_end_early():
 def test_a_start_on_what_reductions_leave_is_no_longer():
     for seed in range(12):
         graph, terminals = drawn(seed, 40)
-        tools = SteinerTools(Instance(whole(graph), terminals=np.array(sorted(terminals))), SteinerTree())
+        tools = SteinerTools(instance_of(whole(graph), terminals=np.array(sorted(terminals))), SteinerTree())
         search = SteinerSearch(tools.inner, tools.start(), 1)
         search.run(2000)
         given = search.solution()
@@ -524,7 +524,7 @@ def test_damaged_certificates_prove_nothing_that_is_not_so():
     keys = QUICK | {"output.certificates": True}
     answer = solve(graph, "steiner", terminals=terminals, settings=keys)
     assert answer.optimal
-    tools = SteinerTools(Instance(whole(graph), terminals=np.array(sorted(terminals))), SteinerTree())
+    tools = SteinerTools(instance_of(whole(graph), terminals=np.array(sorted(terminals))), SteinerTree())
     best = tools.prove(archive.from_bytes(answer.certificate))
     assert best * tools.unit == answer.objective
     draws = np.random.default_rng(1)

@@ -1,13 +1,12 @@
 """Vehicle routes in time: files with windows, limits of length, services; the search, its twin, refusals."""
 
 import json
-import sys
 
 import networkx as nx
 import numpy as np
 import pytest
-from jobs import run_job
 from mpi4py import MPI
+from test_cvrp import run
 from timed import drawn_in_time, route_length, solved_in_time
 
 from app import check, solve
@@ -464,15 +463,6 @@ def test_other_problems_have_no_windows():
 
 
 # ---- runs -------------------------------------------------------------------------------------------------
-
-
-def run(tmp_path, *arguments):
-    """The exit status of a run, what it says, and its folder."""
-    case = tmp_path / "case.toml"
-    case.write_text('[run]\ntask = "solve"\n[problem]\nname = "cvrp"\n[output]\nplots = false\n')
-    folder = tmp_path / "out"
-    code, told = run_job([sys.executable, "run.py", case, *arguments, f"run.out={folder}"], 120)
-    return code, " ".join(told.split()), folder
 
 
 @pytest.mark.mpi_skip

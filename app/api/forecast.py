@@ -17,7 +17,6 @@ from app.api.graph import loaded_graph
 from app.api.learning import Asked, refuse_level
 from app.api.tune import Tuning, tuned_by
 from app.case.file import merged
-from app.case.study import StudyCase
 from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.files import whole_file
@@ -47,11 +46,6 @@ RECIPE = {
 }  # fmt: skip
 
 BESIDE = ("covariates", "shared_covariates")  # arguments
-
-# Keys of [study] that are read beside an argument.
-OF_STUDY = {
-    "folds": ("kind", "folds", "fold_training", "seeds"), "vary": ("kind", "vary", "seeds", "trials", "race")
-}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +185,7 @@ def forecast(
     """
     given = {"forecast.horizon": horizon, "forecast.window": window, "forecast.period": period}
     given = {key: value for key, value in given.items() if value is not None}
-    asked = Asked(folds, vary, {})
+    asked = Asked(folds, vary, {}, ("fold_training", "seeds"))
     context, model = _begun(weights, settings, given, asked, comm, verbose)
     model = _fitting(context, model, given)
     loaded, names = loaded_graph(context, graph)
@@ -263,13 +257,13 @@ def _begun(
             if setting(settings, "gnn", "epochs") == 0 and not in_file:
                 over |= {"gnn.epochs": 1}  # no more than a case without gnn.weights may have: _with_weights
         chosen = merged({"run.task": "classify"}, recipe, settings, over)
-    context = context_of_settings(chosen, comm, verbose)
+    context = context_of_settings(chosen, comm, verbose, by_task=not asked.word)
     refuse_level(context, "forecast")
     with raise_together(context.group, "reading the settings"):
-        if not (asked.folds is None and asked.vary is None):
+        if asked.word:
             check_study_network(context.case.gnn)
             asked.refuse_members(context)
-            _refuse_unread(settings, "vary" if asked.folds is None else "folds")
+            asked.refuse_unread(context, settings)
         for key in ("series", "covariates", "shared_covariates"):
             if getattr(context.case.graph, key):
                 raise CaseError(f"settings: graph.{key}: the argument {key} would be right")
@@ -278,13 +272,6 @@ def _begun(
         check_given(context.group, {"weights": digest_of_arrays(*model.all_arrays.values())})
         context = _with_weights(context, setting(settings, "gnn", "epochs"))
     return context, model
-
-
-def _refuse_unread(settings: dict[str, Any] | None, beside: str) -> None:
-    """Refuse keys of [study] that folds, or a tuning, do not read. Raises CaseError."""
-    for key in StudyCase.__struct_fields__:
-        if key not in OF_STUDY[beside] and setting(settings, "study", key) is not None:
-            raise CaseError(f"settings: study.{key}: is not read beside {beside}; leave it out")
 
 
 def _fitting(

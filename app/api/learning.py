@@ -4,12 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from mpi4py import MPI
 
 from app.api.folds import CrossValidation, refuse_beside
 from app.api.given import Begun, refuse_data_keys, setting
 from app.api.tune import texts_of, tuned
 from app.case.file import merged
+from app.case.rules.mistake import changed
+from app.case.rules.studies import READ_BY_ALL
+from app.case.study import StudyCase
 from app.errors import CaseError
 from app.gnn.saved import ARCHITECTURE, SavedModel
 from app.tasks.context import Context, context_of_settings, reading_together
@@ -17,17 +21,26 @@ from app.tasks.levels.course import Learned
 from app.tasks.levels.examples import Examples
 from app.tasks.levels.whole import whole_where_small
 
+OF_TUNINGS = ("trials", "race", "seeds")  # keys of [study] that a tuning reads beside those to vary
+
 
 @dataclass(frozen=True)
 class Asked:
     """What a call asks for in place of one training, if anything: `folds`, or settings to `vary`.
 
-    beside   arguments that folds take the place of, by name
+    beside     arguments that folds take the place of, by name
+    of_folds   keys of [study] that folds of the call read beside their number
     """
 
     folds: int | None
     vary: dict[str, Any] | None
     beside: dict[str, Any]
+    of_folds: tuple[str, ...] = ("fold_validation",)
+
+    @property
+    def word(self) -> str:
+        """The argument that asks for several trainings, "" where none does."""
+        return "folds" if self.folds is not None else "vary" if self.vary is not None else ""
 
     def keys(self, weights: Any) -> dict[str, Any]:
         """Settings to be laid over those of the call. Raises CaseError for what is given beside."""
@@ -42,10 +55,11 @@ class Asked:
             found |= {"study.kind": "folds", "study.folds": self.folds}
         return found
 
-    def check(self, context: Context) -> None:
-        """Refuse settings that folds do not read. Raises CaseError."""
+    def check(self, context: Context, settings: Any) -> None:
+        """Refuse settings that folds, or tunings, do not read. Raises CaseError."""
         case = context.case
         self.refuse_members(context)
+        self.refuse_unread(context, settings)
         if self.folds is None:
             return
         refuse_beside({"gnn.weights": case.gnn.weights or None})
@@ -55,9 +69,23 @@ class Asked:
 
     def refuse_members(self, context: Context) -> None:
         """Refuse several networks where each training is of one. Raises CaseError."""
-        if context.case.gnn.members > 1 and not (self.folds is None and self.vary is None):
-            beside = "vary" if self.folds is None else "folds"
-            raise CaseError(f"gnn.members: is not read beside {beside}; leave it out")
+        if context.case.gnn.members > 1 and self.word:
+            raise CaseError(f"gnn.members: is not read beside {self.word}; leave it out")
+
+    def refuse_unread(self, context: Context, settings: Any) -> None:
+        """Refuse keys of [study] that folds, or tunings, do not read, or that say otherwise than the
+        arguments. Raises CaseError.
+        """
+        if not self.word:
+            return
+        study = context.case.study
+        read = ("kind", self.word, *(self.of_folds if self.word == "folds" else OF_TUNINGS), *READ_BY_ALL)
+        unread = [*changed(study, (key for key in StudyCase.__struct_fields__ if key not in read))]
+        for key in ("kind", self.word):
+            told = setting(settings, "study", key)
+            unread += [key] if told is not None and not np.array_equal(told, getattr(study, key)) else []
+        if unread:
+            raise CaseError(f"settings: study.{unread[0]}: is not read beside {self.word}; leave it out")
 
     def done(
         self, context: Context, examples: Examples, train: Callable[[Context], Any],
@@ -85,8 +113,8 @@ def begin(
     with reading_together(comm):
         over = begun.keys() | asked.keys(begun.weights)
         chosen = merged({"run.task": "classify"}, recipe, begun.settings, over)
-    context, model = begun.put(context_of_settings(chosen, comm, verbose), SavedModel)
-    asked.check(context)
+    context, model = begun.put(context_of_settings(chosen, comm, verbose, by_task=not asked.word), SavedModel)
+    asked.check(context, begun.settings)
     refuse_data_keys(context.case, "classify")
     return context, model
 

@@ -165,11 +165,7 @@ def solve(
         element_weights, inside, outside, terminals, demands, capacity, depot, vehicles, windows, service,
         max_length, seeds, similarity,
     )  # fmt: skip
-    context, graph, pair, first = two_graphs(context, graph)
-    counts = WEIGHED.get(context.case.problem.name, "")
-    loaded, labels = loaded_graph(context, graph, node_weights, counts, prizes=prizes)
-    labels = labels if first is None else first
-    loaded = _with_words(context, loaded, labels, pair, words)
+    context, loaded, labels = _loaded(context, graph, node_weights, prizes, words)
     loaded = with_start(context, loaded, labels, start)
     problem = problem_of(context.case)
     refuse_unfit(context, problem, loaded)
@@ -230,11 +226,7 @@ def check(
         element_weights, inside, outside, terminals, demands, capacity, depot, vehicles, windows, service,
         max_length, seeds, similarity,
     )  # fmt: skip
-    context, graph, pair, first = two_graphs(context, graph)
-    counts = WEIGHED.get(context.case.problem.name, "")
-    loaded, labels = loaded_graph(context, graph, node_weights, counts, prizes=prizes)
-    labels = labels if first is None else first
-    loaded = _with_words(context, loaded, labels, pair, words)
+    context, loaded, labels = _loaded(context, graph, node_weights, prizes, words)
     refuse_unfit(context, problem_of(context.case), loaded)
     if not path:
         loaded = with_start(context, loaded, labels, answer, "answer")
@@ -304,6 +296,19 @@ class _Words(NamedTuple):
     max_length: float | None
     seeds: Any
     similarity: Any
+
+
+def _loaded(
+    context: Context, graph: Any, node_weights: Any, prizes: Any, words: _Words
+) -> tuple[Context, Loaded, list[Any] | None]:
+    """A caller's graph, or two, with all that is said of it; the context of it; labels of its nodes, None:
+    they have none. Ranks: all call.
+    """
+    context, graph, pair, first = two_graphs(context, graph)
+    counts = WEIGHED.get(context.case.problem.name, "")
+    loaded, labels = loaded_graph(context, graph, node_weights, counts, prizes=prizes)
+    labels = labels if first is None else first
+    return context, _with_words(context, loaded, labels, pair, words), labels
 
 
 def _with_words(

@@ -267,8 +267,9 @@ def _context(
         sets = {f"rgcn.{SET_KEYS[number]}": path for number, path in (others or {}).items()}
         files = {"graph.path": triples, **sets}
     chosen = merged(chosen, begun.settings, over, files)
-    context = context_of_settings(chosen, comm, verbose)
+    context = context_of_settings(chosen, comm, verbose, by_task=not asked.word)
     case = context.case
+    asked.refuse_unread(context, begun.settings)
     for key, found, right in (
         ("run.task", case.run.task, "classify"), ("gnn.model", case.gnn.model, "rgcn"),
         ("rgcn.goal", case.rgcn.goal, goal),

@@ -16,8 +16,8 @@ OF_POLICIES_AND_PROBLEMS = (
 )  # fmt: skip
 # Keys that ask for nothing in a case that is right otherwise.
 OF_UNREAD = (graphs.unread_by_generators, policies.unread_by_learners, policies.unread_by_tasks)
-# Of these, calls from Python have words of their own.
-OF_UNREAD_IN_FILES = (graphs.unread_without_networks, studies.unread)
+# The same by the task of a case; callers that read some of them beside it have words of their own.
+OF_UNREAD_BY_TASK = (graphs.unread_without_networks, studies.unread)
 OF_NETWORKS = (
     networks.nothing_to_apply, networks.networks, networks.relations, networks.told_by_network,
     levels.sets_of_graphs, levels.links, levels.embeds, levels.edges, networks.smooth, forecasts.forecasts,
@@ -25,20 +25,21 @@ OF_NETWORKS = (
 
 
 def conflicts(
-    case: Case, places: Places, has_graphs: bool = False, has_training: bool = False, written: bool = False
+    case: Case, places: Places, has_graphs: bool = False, has_training: bool = False, by_task: bool = False
 ) -> Iterator[str]:
     """What is wrong, with the lines of the keys; where nothing is, the keys that nothing reads.
 
     has_graphs, has_training   the graphs to solve, or to train on, are not in the case
-    written                    in a file, or on a command line; calls from Python have studies of their own
+    by_task                    also keys that its task does not read; a caller that reads some of them
+                               (folds, tunings, `python -m app generate`) refuses the others itself
     """
     found = list(_wrong(case, places, has_graphs, has_training))
-    yield from found or _located(unread(case, written), places)
+    yield from found or _located(unread(case, by_task), places)
 
 
-def unread(case: Case, written: bool) -> Iterator[Mistake]:
-    """The keys that nothing reads; written: see conflicts."""
-    for rules in (*OF_UNREAD, *OF_UNREAD_IN_FILES) if written else OF_UNREAD:
+def unread(case: Case, by_task: bool) -> Iterator[Mistake]:
+    """The keys that nothing reads; by_task: see conflicts."""
+    for rules in (*OF_UNREAD, *OF_UNREAD_BY_TASK) if by_task else OF_UNREAD:
         yield from rules(case)
 
 

@@ -75,11 +75,12 @@ def merged(*tables: Any) -> Any:
     return wrong[0] if wrong else {key: value for table in tables for key, value in (table or {}).items()}
 
 
-def build(settings: dict[str, Any], has_training: bool = False) -> Case:
+def build(settings: dict[str, Any], has_training: bool = False, by_task: bool = True) -> Case:
     """The case of settings from Python, such as {"train.steps": 2000}: checked and filled in like a file.
 
     Raises CaseError with every mistake that was found. Paths are relative to the working directory. The
-    graphs of a solve may be missing: the caller has them; and with has_training those to train on.
+    graphs of a solve may be missing: the caller has them; and with has_training those to train on. by_task:
+    keys that run.task does not read are refused; False where the caller reads some of them.
     """
     if not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
         found = printable(shorten(repr(settings), 60))
@@ -88,7 +89,7 @@ def build(settings: dict[str, Any], has_training: bool = False) -> Case:
     plain = to_builtins(dict(settings), str_keys=True, enc_hook=_plain_value)
     for key in sorted(plain, key=lambda key: "." not in key and not isinstance(plain[key], dict)):
         _lay_over(data, {}, tuple(key.split(".")), plain[key])  # what is no table comes last, to be refused
-    return _checked("settings", data, {}, os.getcwd(), True, has_training)
+    return _checked("settings", data, {}, os.getcwd(), True, has_training, by_task)
 
 
 def build_from(overrides: list[str]) -> Case:
@@ -96,7 +97,7 @@ def build_from(overrides: list[str]) -> Case:
     data: dict[str, Any] = {}
     for keys, value in _parse_overrides(overrides):
         _lay_over(data, {}, keys, value)
-    return _checked(COMMAND_LINE, data, {}, os.getcwd(), True)
+    return _checked(COMMAND_LINE, data, {}, os.getcwd(), True, by_task=False)
 
 
 def named_files(case: Case) -> list[str]:
@@ -163,11 +164,11 @@ def _plain_value(value: Any) -> Any:
 
 def _checked(
     shown: str, data: dict[str, Any], places: Places, folder: str, called: bool = False,
-    has_training: bool = False,
+    has_training: bool = False, by_task: bool = True,
 ) -> Case:  # fmt: skip
     """The case of parsed data, its paths made absolute from `folder`; refused with all mistakes together.
 
-    called   from Python, whose caller has the graphs
+    called   from Python, whose caller has the graphs     has_training, by_task   see conflicts
     """
     _refuse(shown, list(mistakes(Case, data, (), places)))
     case = convert(data, Case)
@@ -175,7 +176,7 @@ def _checked(
         located, missing = _locate(case, folder, places)
     except OSError as error:
         raise CaseError(f"{shown}: cannot look for its files: {error.strerror}") from None
-    _refuse(shown, [*conflicts(case, places, called, has_training, not called), *missing])
+    _refuse(shown, [*conflicts(case, places, called, has_training, by_task), *missing])
     return located
 
 

@@ -63,10 +63,10 @@ def open_series(
     n, shape = len(ids), column.shape
     right = f"T x {n}, a column for each node of {shown(name, 200)}, or T x {n} x channels, would be right"
     if len(shape) not in (2, 3) or shape[1] != n:
-        raise arrays.error(f"found the shape {' x '.join(map(str, shape))}; {right}", column.name)
+        raise arrays.error(f"found the shape {_by(shape)}; {right}", column.name)
     channels = shape[2] if len(shape) == 3 else 1
     if not (1 <= channels <= MOST_CHANNELS and shape[0]):
-        raise arrays.error(f"found the shape {' x '.join(map(str, shape))}; {right}", column.name)
+        raise arrays.error(f"found the shape {_by(shape)}; {right}", column.name)
     if column.fortran:
         raise arrays.error("is stored column by column; numpy.ascontiguousarray would be right", column.name)
     return SeriesTable(shape[0], channels, partial(_array_parts, arrays, column, n, channels, check))
@@ -76,8 +76,11 @@ def shape_of_series(path: str, limits: Limits, array: str = ARRAY) -> tuple[int,
     """Steps of time and channels of an array's file, by its header; None of text. Raises GraphError."""
     if (arrays := open_arrays(path, limits)) is None:
         return None
-    shape = _column_of(arrays, array).shape
-    return (shape[0], shape[2] if len(shape) == 3 else 1) if len(shape) in (2, 3) else None
+    column = _column_of(arrays, array)
+    if len(column.shape) not in (2, 3):
+        right = "T x nodes, or T x nodes x channels, would be right"
+        raise arrays.error(f"found the shape {_by(column.shape)}; {right}", column.name)
+    return column.shape[0], column.shape[2] if len(column.shape) == 3 else 1
 
 
 def known_numbers(values: np.ndarray, first: int, refuse: Refuse) -> np.ndarray:
@@ -92,14 +95,7 @@ def read_shared(path: str, limits: Limits) -> np.ndarray:
     arrays = open_arrays(path, limits)
     if arrays is None:
         return _shared_text(Source(path, limits))
-    column = _column_of(arrays, SHARED)
-    shape = column.shape
-    if len(shape) not in (1, 2) or not all(shape) or (shape[-1] > MOST_CHANNELS and len(shape) == 2):
-        found = " x ".join(map(str, shape))
-        raise arrays.error(f"found the shape {found}; T or T x columns would be right", column.name)
-    if column.fortran and len(shape) == 2:
-        raise arrays.error("is stored column by column; numpy.ascontiguousarray would be right", column.name)
-    width = shape[1] if len(shape) == 2 else 1
+    column, _, width = _shared_column(arrays)
     found = [piece.reshape(-1, width) for piece in arrays.parts(column, _steps_per_piece(width) * width)]
     rows = np.concatenate(found).astype(np.float64)
     return known_numbers(rows, 0, partial(arrays.error, name=column.name))
@@ -108,9 +104,25 @@ def read_shared(path: str, limits: Limits) -> np.ndarray:
 def columns_of_shared(path: str, limits: Limits) -> tuple[int | None, int]:
     """Steps of time, where a header tells them, and columns of such a file. Raises GraphError."""
     if (arrays := open_arrays(path, limits)) is not None:
-        shape = _column_of(arrays, SHARED).shape
-        return shape[0], shape[1] if len(shape) == 2 else 1
+        return _shared_column(arrays)[1:]
     return None, len(_shared_titles(Source(path, limits))[1])
+
+
+def _shared_column(arrays: Npz) -> tuple[Column, int, int]:
+    """An array of all nodes alike by its header: its column, steps of time, columns of it. Raises
+    GraphError."""
+    column = _column_of(arrays, SHARED)
+    shape = column.shape
+    if len(shape) not in (1, 2) or not all(shape) or (shape[-1] > MOST_CHANNELS and len(shape) == 2):
+        raise arrays.error(f"found the shape {_by(shape)}; T or T x columns would be right", column.name)
+    if column.fortran and len(shape) == 2:
+        raise arrays.error("is stored column by column; numpy.ascontiguousarray would be right", column.name)
+    return column, shape[0], shape[1] if len(shape) == 2 else 1
+
+
+def _by(shape: tuple[int, ...]) -> str:
+    """A shape as messages say it."""
+    return " x ".join(map(str, shape))
 
 
 def _shared_titles(source: Source) -> tuple[int, list[bytes], bool, int]:

@@ -8,6 +8,7 @@ from app.model.layout import Layout
 from app.model.memory import total
 from app.model.policy_memory import peak
 from app.model.rates import Calibration, Network, Rates
+from app.model.terms import Term
 from app.model.work import States, evaluation, learning, sent_bytes
 from app.rl.qnet import QNetwork
 
@@ -23,34 +24,59 @@ class Machine:
     network: Network
 
 
+@dataclass(frozen=True)
+class StepKind:
+    """What is done at once.
+
+    batch    states of a minibatch; 0: a policy evaluation
+    double   whether the target is double Q-learning's, which evaluates the next states twice
+    """
+
+    batch: int
+    double: bool = False
+
+    @property
+    def name(self) -> str:
+        """As tables call it."""
+        return f"training B={self.batch}" if self.batch else "evaluation"
+
+    def terms(self, net: QNetwork, layout: Layout) -> list[Term]:
+        """What it takes a rank."""
+        if not self.batch:
+            return evaluation(net, layout)
+        return learning(net, layout, self._states(layout), self.double)
+
+    def held(self, net: QNetwork, layout: Layout, base_bytes: int) -> int:
+        """Bytes that a rank holds at most."""
+        kind = "learning" if self.batch else "evaluation"
+        return total(peak(net, layout, self._states(layout), kind, base_bytes))
+
+    def _states(self, layout: Layout) -> States:
+        if not self.batch:
+            return States()
+        return States(self.batch, TYPICAL.live, TYPICAL.removed * layout.n)
+
+
 def curve(
-    machine: Machine,
-    net: QNetwork,
-    layouts: Callable[[int], Layout],
-    ranks: list[int],
-    batch: int,
-    double: bool,
+    machine: Machine, net: QNetwork, layouts: Callable[[int], Layout], ranks: list[int], step: StepKind
 ) -> Iterator[dict[str, Any]]:
     """A line for each number of ranks of one graph and step.
 
-    layouts   ranks -> layout     batch   of a training step; 0: a policy evaluation
+    layouts   ranks -> layout
     A line has the seconds of each part and the parallel efficiency, both over the fewest of the ranks
     (RL4GO eqs. 3 to 7, with all messages in a part of their own).
     """
     first, fewest = 0.0, min(ranks)
     for count in sorted(set(ranks)):
         layout = layouts(count)
-        states = States(batch, TYPICAL.live, TYPICAL.removed * layout.n) if batch else States()
-        terms = learning(net, layout, states, double) if batch else evaluation(net, layout)
-        rates = Rates(machine.calibration, count, machine.network)
+        terms, rates = step.terms(net, layout), Rates(machine.calibration, count, machine.network)
         seconds, by_part = rates.total(terms), rates.by_part(terms)
         first = first or seconds
-        kind = "learning" if batch else "evaluation"
-        held = peak(net, layout, states, kind, machine.calibration.base_bytes)
         yield {
-            "graph": layout.name, "step": f"training B={batch}" if batch else "evaluation", "ranks": count,
+            "graph": layout.name, "step": step.name, "ranks": count,
             "seconds": seconds, "speedup": first / seconds, "sent_bytes": sum(sent_bytes(terms).values()),
-            "memory_mb": round(total(held) / 1e6, 1), "exchange": layout.mode,
+            "memory_mb": round(step.held(net, layout, machine.calibration.base_bytes) / 1e6, 1),
+            "exchange": layout.mode,
             "counts": "exact" if layout.exact else "expected",
             "efficiency": first * fewest / (seconds * count),
             **{f"{part}_s": by_part.get(part, 0.0) for part in PARTS},

@@ -288,13 +288,13 @@ def _origin_lines(case: Case, name: str, steps: int) -> Iterator[str]:
 
 def forecast_plan_lines(case: Case, ranks: int, rates: Rates) -> Iterator[str]:
     """Memory of a rank, and bytes and seconds of a training step, as lines of text."""
+    known = _sizes_of(case)
+    steps, channels = known or (UNKNOWN_STEPS, 1)
+    covariates = covariates_of_case(case, known and known[0])
     nodes, entries = classified_counts(case)
     if not nodes or not entries:
         yield "sizes are known once the graph is read"
         return
-    known = _sizes_of(case)
-    steps, channels = known or (UNKNOWN_STEPS, 1)
-    covariates = covariates_of_case(case, known and known[0])
     make = lambda count: training_of(  # noqa: E731
         case, case.run.name, nodes, entries, steps, count, channels, covariates=covariates
     )

@@ -35,4 +35,4 @@ class DenseSubgraph(Unlearned, SetProblem):
 
     def toolbox(self, instance: Instance) -> Any:
         """Plain sets, a search, bounds."""
-        return KINDS[instance.dense](instance, self)
+        return KINDS[instance.asked.dense](instance, self)

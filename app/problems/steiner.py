@@ -35,6 +35,6 @@ class SteinerTree(Unlearned):
 
     def toolbox(self, instance: Instance) -> SteinerTools:
         """A quick start, a search and bounds."""
-        if instance.heaviest:
+        if instance.beside.heaviest:
             return HeaviestTools(instance, self)
-        return SteinerTools(instance, self) if instance.prizes is None else PrizedTools(instance, self)
+        return SteinerTools(instance, self) if instance.beside.prizes is None else PrizedTools(instance, self)

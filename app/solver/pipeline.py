@@ -30,7 +30,7 @@ from app.solver.learned import (
     rows_to_roll_out,
 )
 from app.solver.progress import Event, Progress
-from app.solver.rounds import Rounds
+from app.solver.rounds import Beginning, Rounds
 from app.toolbox import EXACT, LARGE, Toolbox
 
 HOPELESS_SHARE = 0.02  # of a time limit: reductions that would take longer and promise nothing are left out
@@ -323,10 +323,8 @@ class Pipeline:
         draws = stream(self.case.seed, "search")
         seeds = draws.integers(1 << 62, size=count).tolist()
         with self.log.phase("search"):
-            rounds = Rounds(
-                self.group, toolbox, [best] * count, seeds, budget, progress, bounded, self.keeper,
-                self.case.search.sweeps, fits,
-            )  # fmt: skip
+            begin = Beginning([best] * count, seeds, self.case.search.sweeps, fits)
+            rounds = Rounds(self.group, toolbox, begin, budget, progress, bounded, self.keeper)
             outcome = rounds.run()
         if outcome.planned:
             self.replay.append(f"search.sweeps={outcome.planned}".replace(" ", ""))

@@ -46,32 +46,39 @@ class Outcome:
     planned: list[int] = field(default_factory=list)
 
 
-class Rounds:
-    """All searches of one instance, those of this rank at hand.
+@dataclass(frozen=True, eq=False)
+class Beginning:
+    """What searches begin from, the same on all ranks.
 
-    starts    core solutions, one for each search; the same on all ranks
+    starts    core solutions, one for each search
     seeds     one for each search
+    planned   see Search; empty: searches plan by the clock
+    fits      False: there is no time for searches; bounds and the exact search are alone
     """
 
-    def __init__(
-        self, group: Group, toolbox: Toolbox, starts: list[np.ndarray], seeds: list[int], budget: Budget,
-        progress: Progress, with_bounds: bool, keeper: Keeper = NOTHING_KEPT, planned: Sequence[int] = (),
-        with_searches: bool = True,
-    ) -> None:  # fmt: skip
-        """keeper   where the search may be stopped; under a time limit its best solution is kept
+    starts: list[np.ndarray]
+    seeds: list[int]
+    planned: Sequence[int] = ()
+    fits: bool = True
 
-        planned  see Search; empty: searches plan by the clock
-        with_searches   False: bounds and the exact search alone
-        """
-        self.keeper, self.start = keeper, starts[0]
+
+class Rounds:
+    """All searches of one instance, those of this rank at hand."""
+
+    def __init__(
+        self, group: Group, toolbox: Toolbox, begin: Beginning, budget: Budget, progress: Progress,
+        with_bounds: bool, keeper: Keeper = NOTHING_KEPT,
+    ) -> None:  # fmt: skip
+        """keeper   where the search may be stopped; under a time limit its best solution is kept"""
+        self.keeper, self.start = keeper, begin.starts[0]
         self.group, self.toolbox, self.budget, self.progress = group, toolbox, budget, progress
-        self.count, self.bound_rank = len(seeds), len(seeds) % group.size
+        self.count, self.bound_rank = len(begin.seeds), len(begin.seeds) % group.size
         with raise_together(group, "starting the search"):
-            mine = self._searches(seeds, starts) if with_searches else {}
+            mine = self._searches(begin) if begin.fits else {}
             tree = self._tree() if with_bounds else None
         self.plans = bool(group.max_integer(int(any(each.plans for each in mine.values()))))
         for each in mine.values() if self.plans else ():
-            each.plan(planned)
+            each.plan(begin.planned)
         self.exact = Exact(group, toolbox, tree, budget, progress, self.count)
         with raise_together(group, "bounding"):
             bounds = self._bounds() if with_bounds and group.rank == self.bound_rank else None
@@ -92,10 +99,10 @@ class Rounds:
         self.offered: tuple[np.ndarray | None, int] = None, 0  # a solution of the bounds here, and its value
         self.taken: np.ndarray | None = None  # the last one that was better than all
 
-    def _searches(self, seeds: list[int], starts: list[np.ndarray]) -> dict[int, Search]:
+    def _searches(self, begin: Beginning) -> dict[int, Search]:
         """Those of this rank, by their numbers."""
         numbers = range(self.group.rank, self.count, self.group.size)
-        made = {i: self.toolbox.search(seeds[i], starts[i]) for i in numbers}
+        made = {i: self.toolbox.search(begin.seeds[i], begin.starts[i]) for i in numbers}
         return {i: search for i, search in made.items() if search is not None}
 
     def _tree(self) -> Tree | None:

@@ -43,7 +43,7 @@ from app.tasks.deliveries import deliveries_of, demands_of
 from app.tasks.pairings import pairing_for
 from app.tasks.terminals import prizes_of, terminals_of, without_effect
 from app.text import figures, is_whole
-from app.toolbox import Instance, Toolbox
+from app.toolbox import Asked, Beside, Instance, Toolbox
 
 POLICY_ALONE = "policy alone"  # beside the plain heuristics
 LONG = 1 << 16  # nodes and entries of a graph whose tools are made while signals are heard
@@ -199,17 +199,11 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
         compiled = context.case.run.kernels == "auto"
         try:
             limit = 1e6 * context.case.memory.whole_graph_mb
-            asked, written = context.case.problem, written_ids(loaded, ids)
+            asked = Asked.of(context.case.problem)
+            beside = _beside(context.case, loaded, whole, written_ids(loaded, ids))
             instance = Instance(
-                whole, loaded.metric, inside, outside, compiled, None, limit, asked.null, asked.resolution,
-                asked.parts, asked.imbalance, terminals_of(context.case, loaded, whole, written),
-                deliveries_of(context.case, loaded, whole, written), component=asked.component,
-                budget=asked.budget, spreading=_spreading(context.case), facility=asked.facility,
-                demands=demands_of(context.case, loaded, whole, written),
-                prizes=prizes_of(context.case, loaded, whole), heaviest=loaded.heaviest,
-                seconds=_seconds_to_prepare(search), eliminate=asked.eliminate, arrange=asked.arrange,
-                dense=asked.dense, size=asked.size,
-                pairing=pairing_for(context.case, loaded, whole, written),
+                whole, loaded.metric, inside, outside, compiled, None, limit, asked, beside,
+                seconds=_seconds_to_prepare(search),
             )  # fmt: skip
             for told in without_effect(instance, partial(_called, context.case, loaded, whole)):
                 context.warn(f"{whole.name}: {told}")
@@ -222,6 +216,16 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
             raise CaseError(f"search.inside, search.outside: {named}") from None
         heuristics(context.case, toolbox)  # refuses an unknown name before any work
         return toolbox
+
+
+def _beside(case: Case, loaded: Loaded, whole: Graph, written: np.ndarray) -> Beside:
+    """What is given beside a whole graph; written: the ids of its nodes as files have them."""
+    terminals = terminals_of(case, loaded, whole, written)
+    deliveries = deliveries_of(case, loaded, whole, written)
+    demands = demands_of(case, loaded, whole, written)
+    prizes = prizes_of(case, loaded, whole)
+    pairing = pairing_for(case, loaded, whole, written)
+    return Beside(terminals, prizes, loaded.heaviest, deliveries, demands, pairing, _spreading(case))
 
 
 def _seconds_to_prepare(search: SearchCase) -> float:

@@ -25,7 +25,7 @@ from app.proofs.archive import certificate_of
 from app.search.tour.tools import refuse_without_distances
 from app.tasks.context import Context
 from app.text import show
-from app.toolbox import Baseline, Bounds, Instance, Toolbox, verified
+from app.toolbox import Asked, Baseline, Bounds, Instance, Toolbox, verified
 
 ROUNDED_MB = 100  # from which on what a graph needs is told in whole ones
 BASELINE_SHARE, LEAST_SECONDS = 0.1, 0.25  # of a time limit, that baselines may overrun it by; s, at least
@@ -350,9 +350,7 @@ def compare_graphs(context: Context, graphs: list[Loaded]) -> dict[str, list[flo
             whole = whole_graph(context, loaded)
             if whole is None:
                 return {}
-            toolbox = problem.toolbox(
-                Instance(whole, loaded.metric, component=context.case.problem.component)
-            )
+            toolbox = problem.toolbox(Instance(whole, loaded.metric, asked=Asked.of(context.case.problem)))
             for label, value in baseline_values(context, toolbox, whole.name).items():
                 out.setdefault(label, []).append(value if toolbox.unit == 1 else value * toolbox.unit)
     return {label: values for label, values in out.items() if len(values) == len(graphs)}

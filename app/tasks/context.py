@@ -269,17 +269,18 @@ def reading_together(comm: Any) -> AbstractContextManager[None]:
 
 
 def context_of_settings(
-    settings: dict[str, Any], comm: Any, verbose: bool, has_training: bool = False
+    settings: dict[str, Any], comm: Any, verbose: bool, has_training: bool = False, by_task: bool = True
 ) -> "Context":
     """A context that writes nothing, of settings from Python.
 
     comm           the ranks; None: all
     has_training   the graphs to train on are not in the settings
+    by_task        keys that the task does not read are refused; False: the caller reads some of them
     Ranks          all call
     """
     ranks = communicator(comm)
     with reading_together(ranks):
-        case = build(settings, has_training)
+        case = build(settings, has_training, by_task)
         check_names(case)
         if case.run.task == "classify":
             refuse_spatial(case, ranks.Get_size())

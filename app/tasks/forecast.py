@@ -17,6 +17,7 @@ from app.gnn.forecast.intervals import conformal
 from app.gnn.forecast.saved import SavedForecaster, load_forecaster
 from app.gnn.forecast.series import FARTHEST, PARTS, Parts, SeriesScale
 from app.gnn.forecast.training import fit_forecaster, steps_of
+from app.gnn.forecast.windows import SeriesData
 from app.gnn.training import Fit
 from app.memory.room import resident_bytes
 from app.partition.ids import ids_everywhere
@@ -148,19 +149,9 @@ def _set_up(
     block = context.rows(loaded, case.forecast.batch * case.gnn.hidden)
     with context.log.phase("set up"):
         scale = _scale_of(context, loaded, S_own, saved, nodes, block)
-        forecaster = Forecaster(
-            group,
-            case.gnn,
-            case.forecast,
-            block,
-            S_own,
-            scale,
-            masks,
-            case.seed,
-            saved.base if saved else None,
-            covariates=covariates,
-            covariate_scale=saved.covariate_scale if saved else None,
-        )
+        base, known_scale = (saved.base, saved.covariate_scale) if saved else (None, None)
+        data = SeriesData(S_own, scale, masks, covariates, known_scale)
+        forecaster = Forecaster(group, case.gnn, case.forecast, block, data, case.seed, base)
         if saved is not None:
             forecaster.params.set(saved.arrays)
     if case.gnn.epochs:

@@ -17,6 +17,7 @@ from app.gnn.rgcn.model import RGCN
 from app.gnn.rgcn.queries import NOBODY, Query, best_of_all
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
 from app.gnn.rgcn.split import Split
+from app.gnn.rgcn.training import Course
 from app.graphs.ids import between_names, escaped
 from app.graphs.triples.data import Triples
 from app.graphs.triples.relational import RelationalGraph
@@ -87,10 +88,8 @@ def learn_links(
             saved.put(edges[0], context, net, D)
 
     with log.phase("train"):
-        found = train_links(
-            group, triples, split, rgcn, case.seed, _recorder(context), case.run.check_every, begin,
-            context.keeper, context.alike,
-        )  # fmt: skip
+        course = Course(_recorder(context), case.run.check_every, begin, context.keeper, context.alike)
+        found = train_links(group, triples, split, rgcn, case.seed, course)
     for name, scores in found.scores.items():
         log.info("%-13s %s", name, "  ".join(f"{key} {value:.4f}" for key, value in scores.items()))
     found.explained = explain_triples(context, graphs[0], rgcn, found, rows, called)

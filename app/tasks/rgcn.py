@@ -16,7 +16,7 @@ from app.gnn.explain.explanations import Explanations
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.model import RGCN
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
-from app.gnn.rgcn.training import RelationalFit, train_rgcn
+from app.gnn.rgcn.training import Course, RelationalFit, train_rgcn
 from app.graphs.ids import between_names, escaped
 from app.graphs.nodes.data import SPLITS
 from app.graphs.triples.data import NodeLabels, Triples
@@ -156,10 +156,8 @@ def _trained(context: Context, work: _Work) -> RelationalFit:
             work.saved.put(case.rgcn.weights, net.whole(group))
 
     with context.log.phase("train"):
-        found = train_rgcn(
-            group, work.graph, work.labels, work.rgcn, case.seed, budget, _recorder(context),
-            case.run.check_every, work.inputs, begin, context.keeper, context.alike,
-        )  # fmt: skip
+        course = Course(_recorder(context), case.run.check_every, begin, context.keeper, context.alike)
+        found = train_rgcn(group, work.graph, work.labels, work.rgcn, case.seed, budget, work.inputs, course)
     shares = ", ".join(f"{split} {share:.4f}" for split, share in found.accuracy.items())
     context.log.info(
         "%d epochs in %.2f s (%.2f ms each); %s",

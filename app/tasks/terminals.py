@@ -61,16 +61,17 @@ def without_effect(instance: Instance, called: Callable[[int], str]) -> Iterator
 
     called   a node, as the caller calls it
     """
-    prizes, weights = instance.prizes, instance.graph.weights
+    beside, weights = instance.beside, instance.graph.weights
+    prizes = beside.prizes
     if prizes is None:
         return
-    if instance.heaviest:
+    if beside.heaviest:
         if weights is not None and (weights != 1).any():
             yield "edges of a connected subgraph cost nothing: their weights are not read"
         return
     if not prizes.any():
         yield "no node has a prize above 0: a tree of the terminals, or of one node, is the answer"
-    both = instance.terminals[prizes[instance.terminals] > 0]
+    both = beside.terminals[prizes[beside.terminals] > 0]
     if len(both):
         more = f", like those of {len(both) - 1} more," if len(both) > 1 else ""
         told = f"the prize of the terminal {called(int(both[0]))}{more}"

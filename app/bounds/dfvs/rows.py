@@ -93,14 +93,14 @@ class Rows:
             mine = int(len(sides[1][1]) < len(sides[0][1]))
             above, front, arcs = sides[mine]
             found: list[int] = []
-            for u in front:
-                for w in arcs[u]:
-                    if w == v or (price[w] > 0 and w not in above):
-                        if w != v:
-                            above[w] = u
-                            found.append(w)
-                        if w == v or w in sides[1 - mine][0]:
-                            return self._closed(v, u if w == v else w, sides[0][0], sides[1][0])
+            for u, w in [(node, other) for node in front for other in arcs[node]]:
+                if w == v:
+                    return self._closed(v, u, sides[0][0], sides[1][0])
+                if price[w] > 0 and w not in above:
+                    above[w] = u
+                    found.append(w)
+                    if w in sides[1 - mine][0]:
+                        return self._closed(v, w, sides[0][0], sides[1][0])
             self._seen += len(found)
             sides[mine] = above, found, arcs
         return None

@@ -159,15 +159,12 @@ def no_small_cycle(u: list[int], v: list[int], most: int) -> bool:
         for a in nodes:
             if 2 * depth[a] + 1 > most:
                 break
-            for b in near[a]:
-                if b == above[a]:
-                    continue
-                if b in depth:
-                    if depth[a] + depth[b] + 1 <= most:
-                        return False
-                else:
+            for b in (b for b in near[a] if b != above[a]):
+                if b not in depth:
                     depth[b], above[b] = depth[a] + 1, a
                     nodes.append(b)
+                elif depth[a] + depth[b] + 1 <= most:
+                    return False
     return True
 
 

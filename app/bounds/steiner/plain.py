@@ -187,10 +187,9 @@ def cuts(
                 break
             found.append((t, flow.list))
             used += len(flow.list)
-            for v in flow.list:
-                for i in range(begin[v], begin[v + 1]):
-                    if flow.level[ends[i]] < 0:
-                        held[i] = one
+            out = (i for v in flow.list for i in range(begin[v], begin[v + 1]))
+            for i in out:
+                held[i] = one if flow.level[ends[i]] < 0 else held[i]
     return found
 
 

@@ -1,6 +1,7 @@
 """A network that forecasts the series of one graph: a training step, forecasts, and how good they are."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from app.gnn.forecast.rules import plain_of
 from app.gnn.forecast.series import PARTS, Parts, SeriesScale
 from app.gnn.forecast.steps import Steps
 from app.gnn.forecast.temporal import Temporal
-from app.gnn.forecast.windows import Batch, Windows, output_columns
+from app.gnn.forecast.windows import Batch, SeriesData, Windows, output_columns
 from app.gnn.parameters import Parameters
 from app.sparse.rowblock import RowBlock
 
@@ -50,24 +51,19 @@ class Forecaster:
     """
 
     def __init__(
-        self, group: Group, gnn: GnnCase, case: ForecastCase, block: RowBlock, S_own: np.ndarray,
-        scale: SeriesScale, masks: bool, seed: int, base: np.ndarray | None = None,
-        parts: Parts | None = None, covariates: Covariates | None = None,
-        covariate_scale: SeriesScale | None = None,
+        self, group: Group, gnn: GnnCase, case: ForecastCase, block: RowBlock, data: SeriesData, seed: int,
+        base: np.ndarray | None = None, parts: Parts | None = None,
     ) -> None:  # fmt: skip
-        """S_own [n_own, T, C] float32 as read; base: of weights; masks: networks read where values are
-        known; parts: of time, None: those of the case; covariate_scale: of weights, None: that of the
-        training part"""
+        """base: of weights; parts: of time, None: those of the case"""
         self.group, self.device, self.gnn, self.case, self.seed = group, group.device, gnn, case, seed
-        self.block, self.scale, self.n_own = block, scale, block.n_own
+        self.block, self.scale, self.n_own, S_own = block, data.scale, block.n_own, data.S_own
         self.hops = Hops(group, block, case.hops, gnn.edge_weights)
         parts = parts or Parts.of(case, S_own.shape[1])
-        known = None
-        if covariates is not None:
+        if data.covariates is not None and data.covariate_scale is None:
             first = parts.steps or S_own.shape[1]
-            known = covariates, covariate_scale or scale_of(group, covariates, first, block.n_real)
-        self.covariate_scale = None if known is None else known[1]
-        self.windows = Windows(group, case, S_own, scale, self.hops, block.n_real, masks, parts, known)
+            data = replace(data, covariate_scale=scale_of(group, data.covariates, first, block.n_real))
+        self.covariate_scale = None if data.covariates is None else data.covariate_scale
+        self.windows = Windows(group, case, data, self.hops, block.n_real, parts)
         self.node_mean = SeriesScale.of(group, S_own, self.windows.parts.steps, True, block.n_real).mean
         windows = self.windows
         self.levels, self.members = list(case.quantiles), []
@@ -326,4 +322,5 @@ def drawn_forecaster(
     Forecaster. Ranks: all call."""
     first = (parts or Parts.of(case, S_own.shape[1])).steps
     scale = SeriesScale.of(group, S_own, first, case.normalise == "node", block.n_real)
-    return Forecaster(group, gnn, case, block, S_own, scale, masks, seed, None, parts, covariates)
+    data = SeriesData(S_own, scale, masks, covariates)
+    return Forecaster(group, gnn, case, block, data, seed, None, parts)

@@ -43,6 +43,23 @@ class Batch:
     ahead: Array | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class SeriesData:
+    """The series of own nodes, what is known beforehand, and what both are measured in.
+
+    S_own   [n_own, T, C] float32 as read, NaN where it is not known
+    masks   networks read where values are known
+    covariates        None: there are none
+    covariate_scale   [1, a + b] of weights; None: that of the training part
+    """
+
+    S_own: np.ndarray
+    scale: SeriesScale
+    masks: bool
+    covariates: Covariates | None = None
+    covariate_scale: SeriesScale | None = None
+
+
 class Windows:
     """The series of a graph on this rank, and the batches made of them.
 
@@ -57,14 +74,14 @@ class Windows:
     """
 
     def __init__(
-        self, group: Group, case: ForecastCase, S_own: np.ndarray, scale: SeriesScale, hops: Hops,
-        n_real: int, masks: bool, parts: Parts | None = None,
-        covariates: tuple[Covariates, SeriesScale] | None = None,
+        self, group: Group, case: ForecastCase, data: SeriesData, hops: Hops, n_real: int,
+        parts: Parts | None = None,
     ) -> None:  # fmt: skip
-        """S_own   [n_own, T, C] float32 as read, NaN where it is not known     masks   networks read where
-        parts   of time; None: those of the case     covariates   with what they are measured in"""
+        """data   of own nodes, covariates with their scale     parts   of time; None: those of the case"""
+        S_own, scale = data.S_own, data.scale
         self.group, self.device, self.case, self.scale = group, group.device, case, scale
-        self.steps, self.channels, self.n_real, self.masks = S_own.shape[1], S_own.shape[2], n_real, masks
+        self.steps, self.channels, self.n_real = S_own.shape[1], S_own.shape[2], n_real
+        self.masks = data.masks
         self.parts = parts or Parts.of(case, self.steps)
         small = scale.small(S_own)
         known = ~np.isnan(small)
@@ -86,8 +103,8 @@ class Windows:
         self.covariates, self._of_nodes, self._first_of_nodes = NO_COLUMNS, [], []
         self.far_known = self.still_known = 0
         self._shared = np.zeros((self.steps + case.horizon, 0), dtype=np.float32)
-        if covariates is not None:
-            self._read_covariates(*covariates, hops, firsts)
+        if data.covariates is not None:
+            self._read_covariates(data.covariates, data.covariate_scale, hops, firsts)
 
     def _read_covariates(self, given: Covariates, scale: SeriesScale, hops: Hops, firsts: range) -> None:
         """Bring them to the device, with their random walks. Ranks: all call."""

@@ -3,7 +3,6 @@
 What scores and losses are: decoder.py. How held-out triples rank by them: ranks.py.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.case.gnn import RgcnCase, bases_of
-from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.checkpoints import Keeper
 from app.checkpoint.led import led
 from app.checkpoint.store import State
 from app.comm.group import Group
@@ -23,13 +22,13 @@ from app.gnn.rgcn import kept as rgcn_kept
 from app.gnn.rgcn.between import Between
 from app.gnn.rgcn.decoder import Decoder
 from app.gnn.rgcn.kept import Best
-from app.gnn.rgcn.model import RGCN, Drops
+from app.gnn.rgcn.model import RGCN, Drops, NetShape
 from app.gnn.rgcn.negatives import NegativeSampling
 from app.gnn.rgcn.ranks import random_summary, rank_frequent, rank_learned, summary
 from app.gnn.rgcn.sampled import SampledSoftmax
 from app.gnn.rgcn.softmax import FullSoftmax
 from app.gnn.rgcn.split import Split
-from app.gnn.rgcn.training import Steps, grid_groups, widths_of
+from app.gnn.rgcn.training import PLAIN_COURSE, Course, Steps, grid_groups, widths_of
 from app.gnn.stopwatch import Took
 from app.graphs.triples.data import Triples
 from app.graphs.triples.relational import RelationalGraph, relational_graph
@@ -102,50 +101,39 @@ def train_links(
     split: Split,
     case: RgcnCase,
     seed: int,
-    record: Callable[[dict[str, float]], None] = lambda row: None,
-    check_every: int = 0,
-    begin: Callable[[RGCN, Array, RelationalGraph], None] = lambda net, D, graph: None,
-    keeper: Keeper = NOTHING_KEPT,
-    alike: Group | None = None,
+    course: Course = PLAIN_COURSE,
 ) -> LinkFit:
     """Train on some of the triples, rank the others; the result is the same for any partition.
 
-    split         which ones, as split_triples deals them
-    check_every   epochs between comparisons of replicated weights over ranks; 0: never
-    begin         called with network, relations' rows and the graph learned from, before the first epoch
-    keeper        where training may be stopped, and what it goes on from
-    alike         ranks that each have all: the first one trains, the others rest, and share the ranking;
-                  None: those of `group` do both
-    Ranks         all call
+    split    which ones, as split_triples deals them
+    course   what is done beside; `begin` is called with the network, relations' rows and the graph learned
+             from; ranks of `alike` share the ranking
+    Ranks    all call
     Raises Diverged where the loss is no longer finite.
     """
-    took = Took()
+    took, alike = Took(), course.alike
     refuse_unwatched_triples(case, split)
     graph = links_graph(triples, split, case)
     placement = links_placement(group.size, graph, case)
-    widths = widths_of(case, case.dimension)
-    shape = widths, bases_of(case), seed, False, None, None, case.blocks
+    shape = NetShape(widths_of(case, case.dimension), bases_of(case), seed, case.blocks)
     with each_by_itself(alike, "setting up the network"):
-        net = RGCN(group, placement, graph, np.arange(triples.nodes), *shape)
+        net = RGCN(group, placement, graph, np.arange(triples.nodes), shape, prune=False)
         decoder = make_decoder(group, split, triples.nodes, triples.relations, case, seed)
-        begin(net, decoder.D, graph)
+        course.begin(net, decoder.D, graph)
         relation_step = make_optimiser(case, decoder.D.size, group.device.xp, kernel=group.device.adam)
         run = _Run(group, net, decoder, placement.rows, Steps(group, case, net), relation_step, took)
-    epochs = partial(_epochs, run, split, case, seed, record, check_every)
-    made = led(alike, keeper, "training", epochs)
+    epochs = partial(_epochs, run, split, case, seed, course)
+    made = led(alike, course.keeper, "training", epochs)
     run.best.restore(run.arrays())
     with each_by_itself(alike, "evaluating the network"):
         E = run.embeddings()
-    if alike is not None and check_every:
+    if alike is not None and course.check_every:
         check_replicas(alike, {"embeddings": group.device.get(E)}, "what the network says")
     return _rank_held_out(alike or group, run, E, triples, split, case, made)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what leaves the finite numbers is refused with its epoch
-def _epochs(
-    run: "_Run", split: Split, case: RgcnCase, seed: int, record: Callable[[dict[str, float]], None],
-    check_every: int, keeper: Keeper,
-) -> int:  # fmt: skip
+def _epochs(run: "_Run", split: Split, case: RgcnCase, seed: int, course: Course, keeper: Keeper) -> int:
     """The epochs of `train_links`; how many were made. Ranks: those of the network call."""
     made = 0
     if (earlier := keeper.recall("fit")) is not None:
@@ -158,10 +146,10 @@ def _epochs(
         run.set_rate(rate_of(case, epoch))
         loss = run.step(epoch, Drops.of(case, seed, epoch))
         refuse_infinite(loss, epoch, case, epoch - 1)
-        if check_every and epoch % check_every == 0:
+        if course.compares(epoch):
             check_replicas(run.group, run.replicated(), f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
-            record(run.evaluate(split, epoch, loss))
+            course.record(run.evaluate(split, epoch, loss))
         made = epoch
     keeper.ended("fit", partial(run.state, made, last=True))
     return made

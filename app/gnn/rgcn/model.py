@@ -6,7 +6,7 @@ Differences from the paper's first layer: weights exist only for the (relation, 
 and for nodes within reach of the ones that are classified; nothing else has an influence.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,21 @@ Array = Any
 # ---- layers ---------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class NetShape:
+    """What layers of a relational network are made of.
+
+    widths   of the layers' outputs: (hidden, ..., classes)
+    bases    that relations' weights are sums of, or blocks on their diagonals in place of these; 0: none
+    seed     of the first weights
+    """
+
+    widths: Sequence[int]
+    bases: int
+    seed: int
+    blocks: int = 0
+
+
 class OneHotLayer:
     """Relational convolution of one-hot inputs: a node's features are its number.
 
@@ -48,16 +63,16 @@ class OneHotLayer:
     """
 
     def __init__(
-        self, group: Group, placement: Placement, graph: RelationalGraph, outputs: np.ndarray, hidden: int,
-        bases: int, seed: int, slow: TierBudget | None = None, blocks: int = 0,
+        self, group: Group, placement: Placement, graph: RelationalGraph, outputs: np.ndarray,
+        shape: NetShape, slow: TierBudget | None = None,
     ) -> None:  # fmt: skip
-        self.device = group.device
+        self.device, hidden, seed = group.device, shape.widths[0], shape.seed
         edges = LayerEdges(placement, graph, outputs)
         self.products = products = OneHotProducts(group, edges, outputs)
-        if bases:
-            self.relations: Any = BasisRows(group, products, edges, bases, hidden, seed, slow)
-        elif blocks:
-            self.relations = BlockRows(group, products, edges, blocks, hidden, seed, slow)
+        if shape.bases:
+            self.relations: Any = BasisRows(group, products, edges, shape.bases, hidden, seed, slow)
+        elif shape.blocks:
+            self.relations = BlockRows(group, products, edges, shape.blocks, hidden, seed, slow)
         else:
             self.relations = FreeRows(group, products, edges, hidden, seed, slow)
         own, padded = products.out.nodes, products.out.padded
@@ -66,7 +81,7 @@ class OneHotLayer:
         W0 = np.zeros((padded, hidden), dtype=np.float32)
         draw_rows(seed, "first/self", outputs, own, blocks, limit, W0)
         self.weights = {**self.relations.weights, "first/self": Shard(self.device.put(W0), own)}
-        self.replicated = ("first/a",) if bases else ()
+        self.replicated = ("first/a",) if shape.bases else ()
         self.hidden = hidden
 
     def forward(self) -> Array:
@@ -105,16 +120,16 @@ class RelationalLayer:
 
     def __init__(
         self, group: Group, placement: Placement, graph: RelationalGraph, inputs: np.ndarray,
-        outputs: np.ndarray, width: tuple[int, int], bases: int, seed: int, name: str, blocks: int = 0,
+        outputs: np.ndarray, width: tuple[int, int], shape: NetShape, name: str,
     ) -> None:  # fmt: skip
         self.group, self.device, self.name = group, group.device, name
-        self.width, self.bases, self.R = width, bases, graph.relations
-        self.parts = diagonal(width, max(blocks, 1))
+        self.width, self.bases, self.R = width, shape.bases, graph.relations
+        self.parts = diagonal(width, max(shape.blocks, 1))
         self.products = products = HiddenProducts(group, placement, graph, inputs, outputs)
         self._blocks = placement.rows.block_counts
-        self._draw(products.relations, seed)
-        self.replicated = tuple(f"{name}/{key}" for key in (("self", "V", "a") if bases else ("self",)))
-        if bases:
+        self._draw(products.relations, shape.seed)
+        self.replicated = tuple(f"{name}/{key}" for key in (("self", "V", "a") if self.bases else ("self",)))
+        if self.bases:
             self._to_all(placement)
 
     def _draw(self, relations: np.ndarray, seed: int) -> None:
@@ -274,7 +289,7 @@ def shape_of(part: tuple[slice, slice]) -> tuple[int, int]:
     return tuple(each.stop - each.start for each in part)
 
 
-def refuse_blocks(blocks: int, widths: list[int], inputs: int = 0) -> None:
+def refuse_blocks(blocks: int, widths: Sequence[int], inputs: int = 0) -> None:
     """Refuse blocks that some layer cannot have. Raises CaseError.
 
     widths   of the layers' outputs     inputs   columns of the features of nodes; 0: one-hot inputs
@@ -284,7 +299,7 @@ def refuse_blocks(blocks: int, widths: list[int], inputs: int = 0) -> None:
     if not inputs and widths[0] % blocks:
         said = f"do not share the {widths[0]} columns of the first layer equally"
         raise CaseError(f"rgcn.blocks: {blocks} blocks {said}; a divisor would be right")
-    least = min([inputs] * bool(inputs) + widths)
+    least = min([inputs] * bool(inputs) + [*widths])
     if blocks > least:
         raise CaseError(f"rgcn.blocks: {blocks} blocks of {least} columns; at most {least} would be right")
 
@@ -325,10 +340,9 @@ def whole_name(name: str) -> str:
 class RGCN:
     """A one-hot layer, then relational layers; between them relu and, in training, dropout.
 
-    widths    of the layers' outputs: (hidden, ..., classes)
     wanted    nodes whose outputs are read
+    prune     layers make the rows that these outputs depend on, no others
     inputs    features of the nodes; None: one-hot
-    blocks    on the diagonals of relations' weights, in place of bases; 0: none
     slow      the first layer's relation weights lie in the slow tier of this budget
     one_hot   whether the first layer has weights for each node
     weights   every weight array by name
@@ -337,28 +351,25 @@ class RGCN:
 
     def __init__(
         self, group: Group, placement: Placement, graph: RelationalGraph, wanted: np.ndarray,
-        widths: list[int], bases: int, seed: int, prune: bool = True, slow: TierBudget | None = None,
-        inputs: Features | None = None, blocks: int = 0,
+        shape: NetShape, prune: bool = True, slow: TierBudget | None = None, inputs: Features | None = None,
     ) -> None:  # fmt: skip
-        refuse_blocks(blocks, widths, inputs.width if inputs else 0)
+        widths = shape.widths
+        refuse_blocks(shape.blocks, widths, inputs.width if inputs else 0)
         self.device, self.clock = group.device, Stopwatch(group.device)
         nodes = nodes_by_layer(graph, wanted, len(widths), prune)
         self.one_hot = inputs is None
         if inputs is None:
-            self.first: Any = OneHotLayer(
-                group, placement, graph, nodes[1], widths[0], bases, seed, slow, blocks
-            )
+            self.first: Any = OneHotLayer(group, placement, graph, nodes[1], shape, slow)
         else:
             X_own = group.device.put(inputs.rows(own_rows(placement, nodes[0], group.rank)))
             width = (inputs.width, widths[0])
             self.first = FeatureLayer(
-                group, placement, graph, nodes[0], nodes[1], width, bases, seed, "first", blocks,
-                X_own=X_own,
-            )  # fmt: skip
+                group, placement, graph, nodes[0], nodes[1], width, shape, "first", X_own=X_own
+            )
         self.rest = [
             RelationalLayer(
-                group, placement, graph, nodes[k], nodes[k + 1], (widths[k - 1], widths[k]), bases, seed,
-                f"layer{k}", blocks,
+                group, placement, graph, nodes[k], nodes[k + 1], (widths[k - 1], widths[k]), shape,
+                f"layer{k}",
             )
             for k in range(1, len(widths))
         ]  # fmt: skip

@@ -22,7 +22,7 @@ from app.gnn.optim import make_optimiser, rate_of
 from app.gnn.rgcn import kept as rgcn_kept
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.kept import Best
-from app.gnn.rgcn.model import RGCN, Drops
+from app.gnn.rgcn.model import RGCN, Drops, NetShape
 from app.gnn.rgcn.weights import CHUNK_ELEMENTS, Gradient
 from app.gnn.stopwatch import Took
 from app.graphs.keys import sorted_set
@@ -61,6 +61,32 @@ class RelationalFit:
     epochs: int = 0
     best_epoch: int = 0
     seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is done beside the epochs of a training.
+
+    record        called with each evaluation
+    check_every   epochs between comparisons of replicated weights over ranks; 0: never
+    begin         called before the first epoch; all ranks call it
+    keeper        where training may be stopped, and what it goes on from
+    alike         ranks that each have all: the first one trains, the others rest and take what it learned;
+                  None: those of the training's group train together
+    """
+
+    record: Callable[[dict[str, float]], None] = lambda row: None
+    check_every: int = 0
+    begin: Callable[..., None] = lambda *made: None
+    keeper: Keeper = NOTHING_KEPT
+    alike: Group | None = None
+
+    def compares(self, epoch: int) -> bool:
+        """Whether weights are compared over ranks after an epoch."""
+        return self.check_every > 0 and epoch % self.check_every == 0
+
+
+PLAIN_COURSE = Course()
 
 
 class Targets:
@@ -197,50 +223,38 @@ def train_rgcn(
     case: RgcnCase,
     seed: int,
     budget: TierBudget = NO_LIMIT,
-    record: Callable[[dict[str, float]], None] = lambda row: None,
-    check_every: int = 0,
     inputs: Features | None = None,
-    begin: Callable[[RGCN], None] = lambda net: None,
-    keeper: Keeper = NOTHING_KEPT,
-    alike: Group | None = None,
+    course: Course = PLAIN_COURSE,
 ) -> RelationalFit:
     """Train on the labelled training nodes of a graph; the result is the same for any partition.
 
-    budget        limit on what arrays of the fast tier take, and where others go; limit 0: none
-    record        called with each evaluation
-    check_every   epochs between comparisons of replicated weights over ranks; 0: never
-    inputs        features of the nodes; None: one-hot
-    begin         called with the network before the first epoch; all ranks call it
-    keeper        where training may be stopped, and what it goes on from
-    alike         ranks that each have all: the first one trains, the others rest and take what it learned;
-                  None: those of `group` train together
-    Ranks         all call
+    budget   limit on what arrays of the fast tier take, and where others go; limit 0: none
+    inputs   features of the nodes; None: one-hot
+    course   what is done beside; `begin` is called with the network
+    Ranks    all call
     Raises Diverged where the loss is no longer finite.
     """
-    took = Took()
+    took, alike = Took(), course.alike
     refuse_unwatched_nodes(case, labels)
     placement = choose_placement(group.size, graph, labels, case, budget.limit, inputs)
     slow = budget if budget.limit else None
-    widths = widths_of(case, labels.classes)
-    shape = widths, bases_of(case), seed, case.prune, slow, inputs, case.blocks
+    shape = NetShape(widths_of(case, labels.classes), bases_of(case), seed, case.blocks)
     with each_by_itself(alike, "setting up the network"):
-        net = RGCN(group, placement, graph, labels.nodes, *shape)
-        begin(net)
+        net = RGCN(group, placement, graph, labels.nodes, shape, case.prune, slow, inputs)
+        course.begin(net)
         run = _Run(group, case, net, Targets(group, net, placement, labels), Steps(group, case, net), took)
     found = RelationalFit(case, net, placement, run.records)
-    found.epochs = led(alike, keeper, "training", partial(_epochs, run, seed, record, check_every))
+    found.epochs = led(alike, course.keeper, "training", partial(_epochs, run, seed, course))
     with each_by_itself(alike, "evaluating the network"):
         found.best_epoch = run.choose(found.epochs)
         _apply(group, labels, run.targets, found)
-    if alike is not None and check_every:
+    if alike is not None and course.check_every:
         check_replicas(alike, {"probabilities": found.probabilities}, "what the network says")
     found.seconds = run.took()
     return found
 
 
-def _epochs(
-    run: "_Run", seed: int, record: Callable[[dict[str, float]], None], check_every: int, keeper: Keeper
-) -> int:
+def _epochs(run: "_Run", seed: int, course: Course, keeper: Keeper) -> int:
     """The epochs of `train_rgcn`; how many were made. Ranks: those of the network call."""
     case, net, made = run.case, run.net, 0
     if (earlier := keeper.recall("fit")) is not None:
@@ -252,11 +266,11 @@ def _epochs(
             break
         due = epoch % case.evaluate_every == 0 or epoch == case.epochs
         row = run.step(epoch, due, Drops.of(case, seed, epoch))
-        if check_every and epoch % check_every == 0:
+        if course.compares(epoch):
             check_replicas(run.group, net.replicated(), f"the weights after epoch {epoch}")
         if due:
             run.records.append(row)
-            record(row)
+            course.record(row)
         made = epoch
     keeper.ended("fit", partial(run.state, made, last=True))
     return made

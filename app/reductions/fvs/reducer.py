@@ -170,10 +170,11 @@ def bridges(near: dict[int, dict[int, int]]) -> list[tuple[int, int]]:
             u = next(rest, None)
             if u is None:
                 path.pop()
-                if parent >= 0:
-                    low[parent] = min(low[parent], low[v])
-                    if low[v] == number[v] and near[v][parent] == 1:
-                        found.append((parent, v))
+                if parent < 0:
+                    continue
+                low[parent] = min(low[parent], low[v])
+                if low[v] == number[v] and near[v][parent] == 1:
+                    found.append((parent, v))
             elif u not in number:
                 number[u] = low[u] = len(number)
                 path.append((u, v, iter(near[u])))

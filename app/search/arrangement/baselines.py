@@ -166,41 +166,45 @@ def _far_end(rows: list[list[int]], root: int) -> tuple[int, int]:
     return root, order[-1]
 
 
+INACTIVE, PREACTIVE, ACTIVE, NUMBERED = range(4)  # states of nodes (Sloan 1986)
+
+
 def _sloan(asked: Arrangement) -> np.ndarray:
     """As the kernel does it."""
-    rows = _rows(asked)
-    inactive, preactive, active, numbered = range(4)
-    state, made = [inactive] * asked.n, []
+    rows, made = _rows(asked), []
+    state = [INACTIVE] * asked.n
     for low in range(asked.n):
-        if state[low] == numbered:
-            continue
-        root, _ = _far_end(rows, low)
-        order, _ = _walk(rows, root)
-        order, level = _walk(rows, order[-1])
-        priority = {v: FAR * level[v] - NEAR * (len(rows[v]) + 1) for v in order}
-        heap = [(-priority[root], root)]
-        state[root] = preactive
-
-        def more(u: int, heap: list = heap, priority: dict = priority) -> None:
-            if state[u] == numbered:
-                return
-            priority[u] += NEAR
-            state[u] = preactive if state[u] == inactive else state[u]
-            heapq.heappush(heap, (-priority[u], u))
-
-        while heap:
-            top, v = heapq.heappop(heap)
-            if state[v] == numbered or top != -priority[v]:
-                continue
-            if state[v] == preactive:
-                for u in rows[v]:
-                    more(u)
-            made.append(v)
-            state[v] = numbered
-            for u in rows[v]:
-                if state[u] == preactive:
-                    state[u] = active
-                    more(u)
-                    for w in rows[u]:
-                        more(w)
+        if state[low] != NUMBERED:
+            made += _sloan_component(rows, state, low)
     return np.array(made, dtype=np.int64)
+
+
+def _sloan_component(rows: list[list[int]], state: list[int], low: int) -> list[int]:
+    """The order of the component of its lowest node, whose nodes become NUMBERED in `state`."""
+    root, _ = _far_end(rows, low)
+    order, _ = _walk(rows, root)
+    order, level = _walk(rows, order[-1])
+    priority = {v: FAR * level[v] - NEAR * (len(rows[v]) + 1) for v in order}
+    heap, made = [(-priority[root], root)], []
+    state[root] = PREACTIVE
+
+    def more(nodes: list[int]) -> None:
+        for u in nodes:
+            if state[u] != NUMBERED:
+                priority[u] += NEAR
+                state[u] = PREACTIVE if state[u] == INACTIVE else state[u]
+                heapq.heappush(heap, (-priority[u], u))
+
+    while heap:
+        top, v = heapq.heappop(heap)
+        if state[v] == NUMBERED or top != -priority[v]:
+            continue
+        if state[v] == PREACTIVE:
+            more(rows[v])
+        made.append(v)
+        state[v] = NUMBERED
+        for u in rows[v]:
+            if state[u] == PREACTIVE:
+                state[u] = ACTIVE
+                more([u, *rows[u]])
+    return made

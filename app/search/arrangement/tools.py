@@ -50,7 +50,7 @@ class ArrangementTools(OrderTools):
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
-        self.asked = arrangement_of(instance.graph, instance.arrange)
+        self.asked = arrangement_of(instance.graph, instance.asked.arrange)
         self.unit, self.weights = self.asked.unit, self.asked.weights
         if self.asked.kind in WEIGHTED:
             self.remark = vanished_words(self.graph.weights, self.unit)

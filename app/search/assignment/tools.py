@@ -42,7 +42,7 @@ class AssignmentTools(Toolbox):
         self.instance, self.problem = instance, problem
         self.graph = self.core = instance.graph
         self.sense, self.words = problem.sense, problem.solution
-        self.asked: Pairing = instance.pairing
+        self.asked: Pairing = instance.beside.pairing
         self.quadratic = self.asked.core
         self.read = self._read
         unit = self.asked.unit

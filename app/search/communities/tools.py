@@ -34,9 +34,9 @@ class CommunityTools(LabelTools):
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
-        self.asked = quality_of(self.graph, instance.null, instance.resolution)
+        self.asked = quality_of(self.graph, instance.asked.null, instance.asked.resolution)
         self.unit = self.asked.unit
-        self.weights = self.asked.quality.weights if instance.null == "none" else None
+        self.weights = self.asked.quality.weights if instance.asked.null == "none" else None
         self.kernel = CommunityKernel(self.asked.quality, instance.compiled)
         self._begun: np.ndarray | None = None  # what Louvain's method makes, where it came to its end
 
@@ -124,7 +124,7 @@ class CommunityTools(LabelTools):
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name."""
         given = self.instance
-        asked = {"compiled": given.compiled, "null": given.null, "resolution": given.resolution}
+        asked = {"compiled": given.compiled, "null": given.asked.null, "resolution": given.asked.resolution}
         named = {name: rule for name, rule in COMMUNITY_BASELINES.items() if name != self.left_out}
         rules = {name: partial(rule, self.graph, **asked) for name, rule in named.items()}
         if self._begun is not None and self.kernel.core is self.asked.quality:  # it is there

@@ -52,7 +52,7 @@ class CoverageTools(Toolbox):
         self.count = count_candidates(graph)
         self._refuse_elements(instance)
         self._take_weights(graph)
-        self.budget = self._whole_budget(instance.budget)
+        self.budget = self._whole_budget(instance.asked.budget)
         self.forced = self._forced(instance)
         self._ask()
         self.reducer: CoverageReducer | None = None

@@ -30,7 +30,7 @@ class SizeTools(DenseTools):
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
-        self.count, graph = instance.size, self.graph
+        self.count, graph = instance.asked.size, self.graph
         if graph.node_weights is not None:
             self.remark = "; ".join(filter(None, (self.remark, UNREAD)))
         self.unit = self.weight_unit

@@ -47,7 +47,7 @@ class DismantleTools(KernelSetTools):
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         graph = instance.graph
-        self.most = largest_component(graph.n, instance.component)
+        self.most = largest_component(graph.n, instance.asked.component)
         super().__init__(instance, problem.limited(self.most))
         if self.outside.any() and (found := node_of_large_component(graph, ~self.outside, self.most)):
             words = f"a component of {found[1]} nodes with {{}} is to be outside: at most {self.most} may be"

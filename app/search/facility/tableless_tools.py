@@ -41,9 +41,9 @@ ALONG, ALONG_WALK = "along a curve", "along a walk"
 def tableless(instance: Instance) -> "type[TablelessTools] | None":
     """The toolbox of an instance that is searched without a table; None: it has one."""
     pairs = (instance.graph.n - len(instance.outside)) * instance.graph.n
-    if instance.demands is not None:
-        pairs = pairs // max(instance.graph.n, 1) * int(np.count_nonzero(instance.demands.amounts))
-    if not without_table(instance.metric, pairs, pair_bytes(instance.facility), instance.most_bytes):
+    if instance.beside.demands is not None:
+        pairs = pairs // max(instance.graph.n, 1) * int(np.count_nonzero(instance.beside.demands.amounts))
+    if not without_table(instance.metric, pairs, pair_bytes(instance.asked.facility), instance.most_bytes):
         return None
     return NetworkTools if instance.metric is None else PointTools
 

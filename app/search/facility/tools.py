@@ -47,9 +47,9 @@ class FacilityTools(Toolbox):
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         graph = self.graph = self.core = instance.graph
-        self.instance, self.problem, self.kind = instance, problem, instance.facility
+        self.instance, self.problem, self.kind = instance, problem, instance.asked.facility
         self.sense, self.words = problem.sense, problem.solution
-        self.most = graph.n if self.kind == UNCAPACITATED else int(instance.budget)
+        self.most = graph.n if self.kind == UNCAPACITATED else int(instance.asked.budget)
         self.distances = Distances(graph, instance.metric, instance.compiled)
         self.remark = self.distances.remark
         self.barred = np.zeros(graph.n, dtype=bool)
@@ -73,7 +73,7 @@ class FacilityTools(Toolbox):
 
     def _given(self, graph: Graph) -> tuple[Demands, Demands | None]:
         """What nodes need, and what opening one costs. Raises CaseError."""
-        weights, demands = None, self.instance.demands
+        weights, demands = None, self.instance.beside.demands
         if graph.node_weights is not None:
             what = f"{graph.name}: the weight of a node"
             wrong = np.flatnonzero(~(graph.node_weights >= 0))

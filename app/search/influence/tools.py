@@ -45,10 +45,10 @@ class InfluenceTools(Toolbox):
         graph = self.graph = instance.graph
         self.instance, self.problem = instance, problem
         self.sense, self.words = problem.sense, problem.solution
-        self.asked: Spreading = instance.spreading or Spreading()
+        self.asked: Spreading = instance.beside.spreading or Spreading()
         self.diffusion = self.asked.of(graph)
         self.scale, self.costs = self._costs(graph)
-        self.budget = int(Fraction(repr(float(instance.budget))) * self.scale)
+        self.budget = int(Fraction(repr(float(instance.asked.budget))) * self.scale)
         self._fix(instance)
         self.certain = self.diffusion.certain
         self.simulate(self.asked.simulations)

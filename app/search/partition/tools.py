@@ -34,7 +34,7 @@ class PartitionTools(LabelTools):
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
-        self.asked = balance_of(self.graph, instance.parts, instance.imbalance)
+        self.asked = balance_of(self.graph, instance.asked.parts, instance.asked.imbalance)
         self.unit = self.asked.unit
         self.remark = vanished_words(self.graph.weights, self.unit)
         self.weights = self.asked.rows.weights
@@ -121,7 +121,7 @@ class PartitionTools(LabelTools):
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name."""
         given = self.instance
-        asked = {"compiled": given.compiled, "parts": given.parts, "imbalance": given.imbalance}
+        asked = {"compiled": given.compiled, "parts": given.asked.parts, "imbalance": given.asked.imbalance}
         rules = {name: partial(rule, self.graph, **asked) for name, rule in PARTITION_BASELINES.items()}
         made, block = ("grown", "_grown") if self.left_out else ("multilevel", "_start")
         found = {made: lambda: (getattr(self, block).copy(), LABELS[made])}  # it is there

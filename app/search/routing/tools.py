@@ -76,7 +76,7 @@ class RoutingTools(Toolbox):
             )
         self.instance, self.graph, self.core = instance, instance.graph, instance.graph
         self.metric, self.unit = instance.metric, instance.metric.unit
-        self.deliveries: Deliveries = instance.deliveries
+        self.deliveries: Deliveries = instance.beside.deliveries
         self._refuse_never(name)
         self.read = self._read
         self._rules, self.left_out = baselines(self.metric)

@@ -24,10 +24,13 @@ class HeaviestTools(PrizedTools):
 
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
-        self.weights = np.rint(np.asarray(instance.prizes, dtype=np.float64) / self.unit).astype(np.int64)
+        prizes = np.asarray(instance.beside.prizes, dtype=np.float64)
+        self.weights = np.rint(prizes / self.unit).astype(np.int64)
 
     def _asked_of(self, instance: Instance) -> Prized:
-        return prized_of(self.graph, instance.terminals, instance.prizes, instance.compiled, heaviest=True)
+        return prized_of(
+            self.graph, instance.beside.terminals, instance.beside.prizes, instance.compiled, heaviest=True
+        )
 
     @property
     def core_minimises(self) -> bool:

@@ -143,7 +143,7 @@ class PrizedTools(SteinerTools):
 
     def _asked_of(self, instance: Instance) -> Prized:
         """In whole numbers."""
-        return prized_of(self.graph, instance.terminals, instance.prizes, instance.compiled)
+        return prized_of(self.graph, instance.beside.terminals, instance.beside.prizes, instance.compiled)
 
     def _of_entries(self, entries: np.ndarray) -> tuple[Gadgets, int | None]:
         """The question of terminals for some entries [m], and what trees without them cost; those that were

@@ -40,7 +40,7 @@ class SteinerTools(KernelTools):
     def __init__(self, instance: Instance, problem: Any) -> None:
         self._refuse_fixed(instance, problem)
         self.instance, self.problem, self.graph = instance, problem, instance.graph
-        self.terminals = instance.terminals
+        self.terminals = instance.beside.terminals
         (self.asked, self.unit), near = rooted(self.graph, self.terminals)
         self.weights = self.asked.lengths
         most = GROWN_SHARE * instance.seconds

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -245,12 +246,11 @@ class PlainAssembly:
             for near in self.near[city]:
                 if self._subtour(near) == subtour:
                     continue
-                for u in self.link[city]:
-                    for v in self.link[near]:
-                        cost = self._between(city, near) + self._between(u, v)
-                        cost -= self._between(city, u) + self._between(near, v)
-                        if best is None or cost < best[0]:
-                            best = cost, (city, near, u, v)
+                for u, v in product(self.link[city], self.link[near]):
+                    cost = self._between(city, near) + self._between(u, v)
+                    cost -= self._between(city, u) + self._between(near, v)
+                    if best is None or cost < best[0]:
+                        best = cost, (city, near, u, v)
             city, before = self._across(city, before), city
             if city == self.entry[subtour]:
                 return best

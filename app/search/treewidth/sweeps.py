@@ -57,13 +57,10 @@ def _swept(graph: Graph) -> np.ndarray:
             for u in fresh:
                 entered[u] = count
                 count += 1
-            changed = set(fresh)
-            for u in fresh:
-                for w in rows[u]:
-                    outside[w] -= 1
-                    if entered[w] >= 0 and outside[w] > GONE:
-                        changed.add(w)
-            for u in changed:
+            near = [w for u in fresh for w in rows[u]]
+            for w in near:
+                outside[w] -= 1
+            for u in {*fresh, *(w for w in near if entered[w] >= 0 and outside[w] > GONE)}:
                 heapq.heappush(heap, (outside[u], entered[u], u))
             v = _popped(heap, outside)
             if v < 0:

@@ -49,7 +49,7 @@ class EliminationTools(OrderTools):
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
         self.weights, self.unit = weights_of(instance)
-        self.fill = instance.eliminate == FILL
+        self.fill = instance.asked.eliminate == FILL
         if self.fill and self.weights is not None:
             right = 'a graph without them, or problem.eliminate = "width", would be right'
             raise CaseError(f"{self.graph.name}: fill-in counts edges, and nodes have weights; {right}")

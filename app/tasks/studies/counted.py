@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import structs
 
 from app.case.config import Case
-from app.model.curve import Machine, curve
+from app.model.curve import Machine, StepKind, curve
 from app.model.layout import count
 from app.model.rates import Calibration, Network
 from app.partition.assemble import gather_whole
@@ -56,6 +56,6 @@ def _agent_factor(context: Context, case: Case, running: int, ranks: int, calibr
     seconds = dict.fromkeys((running, ranks), 0.0)
     for batch in (0, case.agent.batch):
         machine = Machine(calibration, Network())
-        for line in curve(machine, net, layouts, list(seconds), batch, case.agent.double):
+        for line in curve(machine, net, layouts, list(seconds), StepKind(batch, case.agent.double)):
             seconds[line["ranks"]] += line["seconds"]
     return seconds[ranks] / seconds[running]

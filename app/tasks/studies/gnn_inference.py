@@ -171,13 +171,12 @@ def _bytes_of(context: Context, name: str) -> np.ndarray:
 def _write_learned(context: Context, learned: dict[str, np.ndarray]) -> None:
     """The files that the training left, which an earlier part of the run may have made. Ranks: all call."""
     with raise_together(context.group, "writing what was learned"):
-        if context.group.rank == 0:
-            for name in LEARNED:
-                if len(learned[name]):
-                    with context.folder.placed(name) as file:
-                        file.write(learned[name].tobytes())
-                else:
-                    _remove(context, name)
+        for name in LEARNED if context.group.rank == 0 else ():
+            if not len(learned[name]):
+                _remove(context, name)
+                continue
+            with context.folder.placed(name) as file:
+                file.write(learned[name].tobytes())
     context.group.barrier()
 
 

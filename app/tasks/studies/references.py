@@ -12,7 +12,7 @@ from app.partition.assemble import gather_whole
 from app.partition.load import Loaded
 from app.problems.table import problem_of
 from app.solver.pipeline import Pipeline
-from app.toolbox import Instance
+from app.toolbox import Asked, Instance
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def find_references(group: Group, case: Case, graphs: list[Loaded]) -> Reference
     values, proved = [], []
     for loaded in graphs:
         whole = gather_whole(group, loaded.graph, loaded.rows)
-        instance = Instance(whole, loaded.metric, component=case.problem.component)
+        instance = Instance(whole, loaded.metric, asked=Asked.of(case.problem))
         answer = pipeline.answer(problem.toolbox(instance), whole.name)
         values.append(answer.value)
         proved.append(answer.value == answer.bound)

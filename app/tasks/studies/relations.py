@@ -18,7 +18,7 @@ from app.case.gnn import RgcnCase
 from app.comm.group import Group
 from app.comm.guard import digest
 from app.errors import CaseError
-from app.gnn.rgcn.training import train_rgcn
+from app.gnn.rgcn.training import Course, train_rgcn
 from app.gnn.work_clock import WorkClock
 from app.graphs.triples.data import NodeLabels
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer, relational_graph
@@ -120,7 +120,7 @@ def _epochs(
         ways = [sum(s for kind, s in kinds.items() if kind.endswith(way)) for way in ("forward", "backward")]
         marks.append((clock.now(), *ways, time.perf_counter()))
 
-    found = train_rgcn(group, graph, labels, case, seed, record=record, begin=nets.append)
+    found = train_rgcn(group, graph, labels, case, seed, course=Course(record, begin=nets.append))
     microseconds = np.rint(1e6 * np.diff(np.array(marks), axis=0).min(axis=0)).astype(np.int64)
     slowest = group.gather_integers(microseconds).max(axis=0) / 1e6
     names = ("work_s", "forward_s", "backward_s", "wall_s")

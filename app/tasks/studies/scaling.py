@@ -25,7 +25,7 @@ from app.memory.room import resident_bytes
 from app.model import memory, policy_memory
 from app.model.calibrate import calibrate, reset_peak
 from app.model.counts import expected_entries
-from app.model.curve import PARTS, Machine, curve
+from app.model.curve import PARTS, Machine, StepKind, curve
 from app.model.layout import Layout, count, estimate, of_blocks
 from app.model.plan import graph_case
 from app.model.rates import BYTES_S, LATENCY_S, Calibration, Network, Rates, averaged, load_calibration
@@ -358,7 +358,7 @@ def _curves(
     def followed(graph: Callable[[], Layouts]) -> list[dict[str, Any]]:
         layouts, out = cache(graph()), []
         for batch in (0, study.batches[0]):
-            out += curve(machine, net, layouts, ranks, batch, context.case.agent.double)
+            out += curve(machine, net, layouts, ranks, StepKind(batch, context.case.agent.double))
         return out
 
     found = []

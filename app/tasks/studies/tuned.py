@@ -13,7 +13,7 @@ from app.gnn.loss import refuse_infinite_rows
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.links import train_links
 from app.gnn.rgcn.model import RGCN
-from app.gnn.rgcn.training import train_rgcn
+from app.gnn.rgcn.training import Course, train_rgcn
 from app.gnn.training import fit
 from app.gnn.watch import value_of, watched_score
 from app.graphs.triples.data import NodeLabels, Triples
@@ -172,10 +172,8 @@ class RelationalTuned:
         """What one training comes to. Ranks: all call."""
         context = self.context
         split = split_of(context.case, rgcn, self.triples)
-        found = train_links(
-            context.group, self.triples, split, rgcn, seed, check_every=context.case.run.check_every,
-            keeper=context.keeper,
-        )  # fmt: skip
+        course = Course(check_every=context.case.run.check_every, keeper=context.keeper)
+        found = train_links(context.group, self.triples, split, rgcn, seed, course)
         weights = {"links/D": found.relations, **found.net.whole_weights(context.group)}
         return {
             "weights": sum(each.size for each in weights.values()), "score": "mean reciprocal rank",
@@ -187,10 +185,9 @@ class RelationalTuned:
         """What one training comes to. Ranks: all call."""
         context, group = self.context, self.context.group
         graph = relational_graph(self.triples, rgcn.inverse, rgcn.min_edges)
-        found = train_rgcn(
-            group, graph, self.labels, rgcn, seed, TierBudget.of(context.case.memory),
-            check_every=context.case.run.check_every, inputs=self.inputs, keeper=context.keeper,
-        )  # fmt: skip
+        course = Course(check_every=context.case.run.check_every, keeper=context.keeper)
+        budget = TierBudget.of(context.case.memory)
+        found = train_rgcn(group, graph, self.labels, rgcn, seed, budget, self.inputs, course)
         return {
             "weights": _size(found.net, context), "score": "accuracy", "val": found.accuracy["val"],
             "test": found.accuracy.get("test"), "epochs": found.epochs,
