@@ -146,7 +146,8 @@ class SearchCase(Table, frozen=True):
         bool,
         about(
             "the policy alone: drop chosen nodes that the solution does not need (dismantle: many where "
-            "components of more than 8 nodes may stay; its policy plays on for that)"
+            "components of more than 8 nodes may stay; its policy plays on for that; where its first choices "
+            "leave trees these are broken exactly, too, and the smallest set counts)"
         ),
     ] = True
     baselines: Annotated[

@@ -8,6 +8,8 @@ from scipy.sparse.csgraph import connected_components
 
 from app.comm.group import Group
 from app.graphs.graph import Graph
+from app.graphs.sized import from_ends
+from app.search.dismantle.baselines import broken
 from app.sparse.rowblock import RowBlock
 
 
@@ -73,6 +75,34 @@ def _together(group: Group, names: np.ndarray, counts: np.ndarray) -> np.ndarray
     total = np.zeros(len(named), dtype=np.int64)
     np.add.at(total, at, told[:, 1])
     return total[np.searchsorted(named, names)]
+
+
+def tree_breakers(group: Group, block: RowBlock, inside_own: np.ndarray, most: int) -> np.ndarray:
+    """[k] int64, ascending, the fewest nodes without which trees have no component of more than `most` nodes.
+
+    From the leaves up: the node at which a part first is too large goes. Any set has a node of that part, and
+    none of its nodes leaves less above it.
+
+    inside_own   [n_own] bool, own nodes of connected parts that are trees
+    Ranks        all call; identical on all. The parts that are too large are gathered
+    """
+    size_own = part_sizes_own(group, block, parts_ext(group, block, inside_own[: block.n_real]))
+    rows = np.flatnonzero(size_own > most)
+    found = [np.empty((0, 2), dtype=np.int64)]
+    for piece in block.pieces(rows):
+        counts, near = block.global_rows(rows[piece])
+        found.append(np.stack([np.repeat(rows[piece] + block.lo, counts), near], axis=1).astype(np.int64))
+    ends, nodes = np.concatenate(found), rows + block.lo
+    if group.size > 1:
+        ends = group.gather_host(ends, group.gather_integers(np.array([len(ends)]))[:, 0].tolist())
+        nodes = group.gather_host(nodes, group.gather_integers(np.array([len(nodes)]))[:, 0].tolist())
+    if not len(nodes):
+        return nodes
+    at = np.searchsorted(nodes, ends[:, 1])
+    kept = (ends[:, 0] < ends[:, 1]) & (nodes[np.minimum(at, len(nodes) - 1)] == ends[:, 1])
+    ones, none = np.ones(len(nodes), dtype=np.int64), np.zeros(len(nodes), dtype=bool)
+    trees = from_ends(np.searchsorted(nodes, ends[kept, 0]), at[kept], ones, ones, most)
+    return nodes[broken(trees, none)]
 
 
 def fault_of_parts(

@@ -14,6 +14,7 @@ from app.rl.dynamics import begin_environment
 from app.rl.env import Environment, objective_of, step_together
 from app.rl.incremental import FullScores, LiveScores, Scores, can_follow
 from app.rl.learner import score_environments
+from app.rl.other_ends import OTHER_ENDS
 from app.rl.plain_rest import PLAIN, Greedy, play_rest
 from app.rl.qnet import QNetwork
 from app.rl.redundant import REDUNDANCY
@@ -368,14 +369,26 @@ def count_chosen(group: Group, solution_own: np.ndarray) -> int:
 
 
 def drop_redundant(group: Group, rollout: Rollout) -> Rollout:
-    """Take out the nodes that the solution does not need, where the problem has such. Ranks: all call."""
-    if not rollout.problem.redundancy:
+    """Take out the nodes that the solution does not need, where the problem has such; of several solutions
+    that the choices lead to (app/rl/other_ends.py) the first of the fewest nodes stays. Ranks: all call.
+    """
+    problem, block = rollout.problem, rollout.block
+    if not problem.redundancy:
         return rollout
-    block = rollout.block
-    find = REDUNDANCY[rollout.problem.redundancy]
-    limits = rollout.problem.limits(block.n)
-    dropped = find(group, block, rollout.chosen_at_own, rollout.solution_own, *limits)
-    solution_own = rollout.solution_own.copy()
+    kept = _dropped(group, rollout, rollout.solution_own, rollout.before_dropping)
+    if problem.redundancy in OTHER_ENDS:
+        for solution_own in OTHER_ENDS[problem.redundancy](group, block, problem, rollout.chosen_at_own):
+            other = _dropped(group, rollout, solution_own, count_chosen(group, solution_own))
+            kept = other if other.objective < kept.objective else kept
+    return kept
+
+
+def _dropped(group: Group, rollout: Rollout, solution_own: np.ndarray, nodes: int) -> Rollout:
+    """The rollout with a solution [n_real] of so many nodes, without those that it does not need."""
+    problem, block = rollout.problem, rollout.block
+    find, limits = REDUNDANCY[problem.redundancy], problem.limits(block.n)
+    dropped = find(group, block, rollout.chosen_at_own, solution_own, *limits)
+    solution_own = solution_own.copy()
     own = dropped[(dropped >= block.lo) & (dropped < block.lo + block.n_real)] - block.lo
     solution_own[own] = False
-    return replace(rollout, solution_own=solution_own, objective=rollout.before_dropping - len(dropped))
+    return replace(rollout, solution_own=solution_own, objective=nodes - len(dropped))
