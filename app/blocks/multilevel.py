@@ -47,10 +47,14 @@ class Multilevel:
     quick   without flows, of few rounds
     looks   how many nodes may be looked at until a course has to say so, about
     hurried whether blocks are not to become better any more, only light enough
+    whole   a graph of which blocks are told while they become better, or None
+    so_far  [n] these blocks, the last ones; who takes them puts None in their place
     """
 
     looks = 1 << 62
     hurried = False
+    whole: Balance | None = None
+    so_far: np.ndarray | None = None
 
     def __init__(
         self, draws: np.random.Generator, random: SplitMix, compiled: bool = True, quick: bool = False
@@ -164,6 +168,7 @@ class Multilevel:
             yield from self._round(blocks, blocks.heavy(), True)
         if self.hurried:
             return blocks.block
+        self._tell(blocks, blocks.block)
         yield from self._stirred(blocks)
         waiting = np.ones(blocks.parts, dtype=bool)
         for _ in range(QUICK_ROUNDS if self._quick else ROUNDS):
@@ -200,7 +205,14 @@ class Multilevel:
             if (told := (blocks.over, blocks.cut)) < best:
                 since = 0 if told < (best[0], NEARLY * best[1]) else since
                 best, block = told, blocks.block.copy()
+                self._tell(blocks, block)
         blocks.put(block, *best)
+
+    def _tell(self, blocks: Blocks, block: np.ndarray) -> None:
+        """Blocks [n] of the whole graph are there for who asks for them."""
+        whole = self.whole
+        if whole is not None and blocks.rows is whole.rows and blocks.limit is whole.limits:
+            self.so_far = block.copy()
 
     def _flows(self, blocks: Blocks, waiting: np.ndarray) -> Generator[int, None, np.ndarray]:
         """Flows between blocks that meet, one of which waits [parts], in a drawn order; returns which blocks
