@@ -36,6 +36,7 @@ NARROWER = 4  # halvings of half a block that the width of a corridor is drawn f
 STIRS, NEARLY = 12, 0.999  # sweeps that do not help; of a cut what is no help
 QUARTERS = 3  # of what a node has in its block that a sweep may lose by it
 FLOW_COST = 3  # looks for each node of a corridor
+TOLD = 16  # of a graph of at least one in so many nodes blocks are told, and of the coarsest one
 
 
 class Multilevel:
@@ -115,7 +116,9 @@ class Multilevel:
         if block is None:
             block = yield from self._begun(fine)
         block = yield from self._settled(fine, block)
-        for level, group in reversed(levels):
+        for i, (level, group) in reversed(list(enumerate(levels))):
+            if balance is self.whole and (i + 1 == len(levels) or TOLD * len(block) > balance.rows.n):
+                self.so_far = _taken_over(block, levels[: i + 1])
             block = yield from self._settled(level, block[group])
         return block
 
@@ -233,6 +236,13 @@ class Multilevel:
         blocks.begin_searches(self._draws.permutation(nodes), patience, repair)
         while blocks.waiting:
             yield blocks.run(max(self.looks, 1))
+
+
+def _taken_over(block: np.ndarray, levels: list[tuple[Balance, np.ndarray]]) -> np.ndarray:
+    """[n] int32, blocks of the coarsest graph on the finest one."""
+    for _, group in reversed(levels):
+        block = block[group]
+    return block
 
 
 def _first_of(group: np.ndarray) -> np.ndarray:
