@@ -445,6 +445,34 @@ def test_a_round_of_moves_cuts_less_where_there_is_room_and_ends_when_it_is_aske
 
 
 @alone
+def test_a_search_on_a_large_graph_has_an_answer_before_its_first_partition_is_done(monkeypatch):
+    balance = balance_of(whole(nx.random_regular_graph(6, 300, seed=1)), 4, 0.03)
+    start = balanced(balance, np.arange(300) % 4)
+    ends, plain = [], Multilevel.fresh
+
+    def fresh(self, *asked):
+        block = yield from plain(self, *asked)
+        ends.append(searches[0].steps)
+        return block
+
+    monkeypatch.setattr(Multilevel, "fresh", fresh)
+    searches = [PartitionSearch(balance, start, 5, rough=True) for _ in range(3)]
+    while not ends:
+        searches[0].run(500)
+    first, cut = searches[0].found_at, searches[0].best
+    assert first < ends[0] and cut < balance.cut(start)
+    searches[1].run(first)
+    assert searches[1].best < balance.cut(start) and not balance.over(searches[1].solution())
+    asked = searches[0].steps
+    searches[1].run(asked - searches[1].steps)
+    while searches[2].steps < asked:
+        searches[2].run(37)
+    for search in searches[1:]:
+        assert (search.steps, search.best, search.found_at) == (asked, searches[0].best, first)
+        np.testing.assert_array_equal(search.solution(), searches[0].solution())
+
+
+@alone
 def test_a_search_goes_on_from_what_it_hears_and_meets():
     balance = balance_of(whole(nx.planted_partition_graph(8, 10, 0.6, 0.05, seed=1)), 8, 0.0)
     start = balanced(balance, np.arange(80) % 8)

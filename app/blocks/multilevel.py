@@ -36,6 +36,7 @@ NARROWER = 4  # halvings of half a block that the width of a corridor is drawn f
 STIRS, NEARLY = 12, 0.999  # sweeps that do not help; of a cut what is no help
 QUARTERS = 3  # of what a node has in its block that a sweep may lose by it
 FLOW_COST = 3  # looks for each node of a corridor
+TOLD = 16  # of a graph of at least one in so many nodes blocks are told, and of the coarsest one
 
 
 class Multilevel:
@@ -47,10 +48,14 @@ class Multilevel:
     quick   without flows, of few rounds
     looks   how many nodes may be looked at until a course has to say so, about
     hurried whether blocks are not to become better any more, only light enough
+    whole   a graph of which blocks are told while they become better, or None
+    so_far  [n] these blocks, the last ones; who takes them puts None in their place
     """
 
     looks = 1 << 62
     hurried = False
+    whole: Balance | None = None
+    so_far: np.ndarray | None = None
 
     def __init__(
         self, draws: np.random.Generator, random: SplitMix, compiled: bool = True, quick: bool = False
@@ -111,7 +116,9 @@ class Multilevel:
         if block is None:
             block = yield from self._begun(fine)
         block = yield from self._settled(fine, block)
-        for level, group in reversed(levels):
+        for i, (level, group) in reversed(list(enumerate(levels))):
+            if balance is self.whole and (i + 1 == len(levels) or TOLD * len(block) > balance.rows.n):
+                self.so_far = _taken_over(block, levels[: i + 1])
             block = yield from self._settled(level, block[group])
         return block
 
@@ -164,6 +171,7 @@ class Multilevel:
             yield from self._round(blocks, blocks.heavy(), True)
         if self.hurried:
             return blocks.block
+        self._tell(blocks, blocks.block)
         yield from self._stirred(blocks)
         waiting = np.ones(blocks.parts, dtype=bool)
         for _ in range(QUICK_ROUNDS if self._quick else ROUNDS):
@@ -200,7 +208,14 @@ class Multilevel:
             if (told := (blocks.over, blocks.cut)) < best:
                 since = 0 if told < (best[0], NEARLY * best[1]) else since
                 best, block = told, blocks.block.copy()
+                self._tell(blocks, block)
         blocks.put(block, *best)
+
+    def _tell(self, blocks: Blocks, block: np.ndarray) -> None:
+        """Blocks [n] of the whole graph are there for who asks for them."""
+        whole = self.whole
+        if whole is not None and blocks.rows is whole.rows and blocks.limit is whole.limits:
+            self.so_far = block.copy()
 
     def _flows(self, blocks: Blocks, waiting: np.ndarray) -> Generator[int, None, np.ndarray]:
         """Flows between blocks that meet, one of which waits [parts], in a drawn order; returns which blocks
@@ -221,6 +236,13 @@ class Multilevel:
         blocks.begin_searches(self._draws.permutation(nodes), patience, repair)
         while blocks.waiting:
             yield blocks.run(max(self.looks, 1))
+
+
+def _taken_over(block: np.ndarray, levels: list[tuple[Balance, np.ndarray]]) -> np.ndarray:
+    """[n] int32, blocks of the coarsest graph on the finest one."""
+    for _, group in reversed(levels):
+        block = block[group]
+    return block
 
 
 def _first_of(group: np.ndarray) -> np.ndarray:

@@ -114,7 +114,7 @@ class PartitionSearch(Search):
         """Generations; the best of two of one age make an older one."""
         waiting: list[tuple[int, _Member]] = []  # ages and partitions
         if self._rough:
-            self._take((yield from self._charged(self._quick.either(self.balance))))
+            yield from self._hastened()
         first = self._best
         while True:
             yield from self._generation(first)
@@ -123,6 +123,15 @@ class PartitionSearch(Search):
                 best = yield from self._joined(best, waiting.pop()[1])
                 age += 1
             waiting.append((age, best))
+
+    def _hastened(self) -> Generator[None, None, None]:
+        """Partitions from nothing by both kinds of groups, each taken as it is while it becomes better: on a
+        large graph a time limit may end before the first one does.
+        """
+        self._quick.whole = self.balance
+        for _ in range(2):
+            self._take((yield from self._charged(self._quick.fresh(self.balance))))
+        self._quick.whole = None
 
     def _generation(self, first: np.ndarray | None) -> Generator[None, None, None]:
         """A few partitions, until their children have long been no better.
@@ -256,3 +265,6 @@ class PartitionSearch(Search):
                 return end.value
             self.steps += looked
             self._left -= looked
+            if self._quick.so_far is not None:
+                self._take(self._quick.so_far)
+                self._quick.so_far = None
