@@ -19,7 +19,7 @@ from app.device import HostDevice
 from app.errors import NumericsError
 from app.native import library
 from app.native.products import TILE_COLUMNS
-from app.native.tiled import BAND, lay_out, tiled_height
+from app.native.tiled import BAND, lay_out, panel_columns, tiled_height
 from app.numerics.elementwise import Dropout
 from app.numerics.fused import fused
 from app.numerics.products import Finish, Lookup, Members, Operand
@@ -296,14 +296,16 @@ def test_a_device_tiles_matrices_in_order(compiled):
 
 @pytest.mark.skipif(library.kernels() is None, reason="the kernels are not built")
 def test_how_high_tiles_are():
-    """512 columns; more where rows have few entries there, up to a limit; none where they stay few."""
-    most = 4 * 64 * 2048
-    assert tiled_height(100, 512, 10**6, most) == tiled_height(0, 10**4, 0, most) == 0
-    assert tiled_height(100, 5120, 100 * 10 * 6, most) == 512
-    assert tiled_height(100, 5120, 100 * 10 * 6 - 1, most) == 1024
-    assert tiled_height(100, 5120, 100 * 5 * 6 - 1, most) == 2048
-    assert tiled_height(100, 5120, 100 * 3 * 3, most) == 2048
-    assert tiled_height(100, 5120, 100 * 3 * 3 - 1, most) == 0
+    """128 KB; more where rows have few entries there, up to a limit; none where they stay few."""
+    most, best = 4 * 64 * 2048, 512 * 64 // panel_columns()
+    columns = 10 * best
+    assert best in (512, 1024)
+    assert tiled_height(100, best, 10**6, most) == tiled_height(0, 10**4, 0, most) == 0
+    assert tiled_height(100, columns, 100 * 10 * 6, most) == best
+    assert tiled_height(100, columns, 100 * 10 * 6 - 1, most) == 2 * best
+    assert tiled_height(100, columns, 100 * 5 * 6 - 1, most) == 4 * best
+    assert tiled_height(100, columns, 100 * 3 * 3, most) == 4 * best
+    assert tiled_height(100, columns, 100 * 3 * 3 - 1, most) == 0
     assert tiled_height(1, 1 << 30, 1 << 16, 1 << 40) == 65536
 
 

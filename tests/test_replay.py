@@ -97,6 +97,42 @@ def test_samples_are_the_latest_transitions(n_step, capacity, environments):
 
 
 @pytest.mark.mpi_skip
+@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize("capacity", [4, 9, 40, 200])
+def test_steps_taken_together_leave_the_same_memory(n_step, capacity):
+    """Before and after it is full, and after it was written and read."""
+    draws = np.random.default_rng(capacity)
+    one, together = (EpisodeReplay(capacity, n_step, DISCOUNT) for _ in range(2))
+    begun, running = 0, {}
+    for turn in range(60):
+        while len(running) < 4:
+            assert one.begin(0, totals_at(begun, 0)) == together.begin(0, totals_at(begun, 0)) == begun
+            running[begun], begun = [0, int(draws.integers(1, 8))], begun + 1
+        steps = []
+        for number, at in list(running.items()):
+            at[0] += 1
+            steps.append((number, at[0] + 5, float(number), totals_at(number, at[0]), at[0] == at[1]))
+            if at[0] == at[1]:
+                del running[number]
+        for each in steps:
+            one.remember(*each)
+        together.remember_all(steps)
+        if turn == 40:
+            arrays, added = together.arrays(), together.added
+            together = EpisodeReplay(capacity, n_step, DISCOUNT)
+            together.restore(added, begun, arrays, Totals)
+        assert together.added == one.added
+        assert list(together.episodes) == list(one.episodes)
+        told, found = one.arrays(), together.arrays()
+        assert all(np.array_equal(told[name], found[name]) for name in told)
+        numbers = one.ring[: len(one), 0].tolist()
+        for number, episode in together.episodes.items():
+            assert episode.held == one.episodes[number].held == numbers.count(number)
+        assert set(one.episodes) == set(numbers) | set(running)
+    assert one.added > 150
+
+
+@pytest.mark.mpi_skip
 def test_samples_are_sorted_by_graph_and_step_uniform_and_repeatable():
     replay = EpisodeReplay(1000, 1, DISCOUNT)
     episodes, added, _ = play(1, [replay], steps=10)

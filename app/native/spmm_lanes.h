@@ -42,10 +42,11 @@
 /* Columns that are made TILE or more at a time, half of all registers; what is left are fewer than TILE + 16, in one go:
  * at least 16, or all. */
 enum { TILE = LANES < 8 ? 32 : 64 };
-INLINE int64_t whole_tiles(int64_t columns) {
-    const int64_t rest = columns % TILE;
-    return columns - rest - (columns > TILE && rest && rest < 16 ? TILE : 0);
+INLINE int64_t whole_of(int64_t columns, int64_t tile) {
+    const int64_t rest = columns % tile;
+    return columns - rest - (columns > tile && rest && rest < 16 ? tile : 0);
 }
+INLINE int64_t whole_tiles(int64_t columns) { return whole_of(columns, TILE); }
 
 /* The next of them: 256 or 128 where there are registers for so many. */
 INLINE int64_t step(int64_t left, int far) {

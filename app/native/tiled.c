@@ -104,26 +104,28 @@ int lk_tile(int64_t n, int64_t m, int wide, const void *indptr, const void *indi
     return 0;
 }
 
-/* Columns of A in a tile, or 0 where a matrix [n, m] gains nothing by them. 64 columns of X are then 128 KB, which the
+/* Columns of A in a tile, or 0 where a matrix [n, m] gains nothing by them. A panel of X is then 128 KB, which the
  * second-level cache gives fastest; more of them, up to `most` bytes, where a cell has fewer than ENOUGH entries in the mean.
  * Measured (2 MB of second-level cache, power-law degrees, 16 to 64 columns): 1.1 to 1.7 times faster from three entries on,
  * with no difference at two. */
-enum { BEST = 512, WIDTH = 64, ENOUGH = 6, LEAST = 3 };
+enum { BEST = 128 << 10, ENOUGH = 6, LEAST = 3 };
+int64_t lk_tiled_panel(void) { return panel_of(lk_lanes()->lanes); }
 int64_t lk_tiled_height(int64_t n, int64_t m, int64_t entries, int64_t most) {
-    int64_t height = BEST;
-    if (n < 1 || m <= BEST) return 0;
-    while (2 * height <= 65536 && 2 * height * 4 * WIDTH <= most && entries < ENOUGH * n * tiles_of(m, height))
-        height *= 2;
+    const int64_t row = 4 * lk_tiled_panel();
+    int64_t height = BEST / row;
+    if (n < 1 || m <= height) return 0;
+    while (2 * height <= 65536 && 2 * height * row <= most && entries < ENOUGH * n * tiles_of(m, height)) height *= 2;
     return entries >= LEAST * n * tiles_of(m, height) ? height : 0;
 }
 
 /* Y [n, c] += A X; rows of Y are ldy long, those where live is 0 (null: none) are left as they are. X is packed where its
  * rows are long or of no whole vectors, if they are read OFTEN enough and a panel of them fits an outer cache. */
-enum { OFTEN = 32, WIDEST = WIDTH + 16 }; /* columns of a panel at most: see whole_tiles */
+enum { OFTEN = 32 };
 void lk_tiled(const Tiled *A, int64_t c, const float *X, float *Y, int64_t ldy, const float *live) {
-    const int64_t widest = c <= WIDEST ? (c + 15) / 16 * 16 : WIDEST;
+    const int64_t panel = lk_tiled_panel(), most = panel + 16; /* columns of a panel at most: see whole_of */
+    const int64_t widest = c <= most ? (c + 15) / 16 * 16 : most;
     const int64_t bands = (A->n + BAND - 1) / BAND, stored = A->tiles[3 * bands * tiles_of(A->m, A->height) + 2];
-    const int packs = (c > WIDTH || c % 16) && stored >= OFTEN * A->m && 4 * A->m * widest <= OUTER_CACHE;
+    const int packs = (c > panel || c % 16) && stored >= OFTEN * A->m && 4 * A->m * widest <= OUTER_CACHE;
     float *room = packs ? aligned_alloc(64, (size_t)(4 * A->m * widest)) : 0;
     lk_lanes()->tiled(A, c, X, Y, ldy, live, room);
     free(room);

@@ -7,7 +7,7 @@ import numpy as np
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
-BAND, LOOK_AHEAD = 2048, 8  # as in tiled.h
+BAND, LOOK_AHEAD = 8192, 8  # as in tiled.h
 LEAST_COLUMNS = 16  # of the other operand
 NOT_ASCENDING, NO_MEMORY = 1, 2
 RUNS = 32  # of a tile, about: rows with equally many entries
@@ -21,6 +21,7 @@ class _Tiled(ctypes.Structure):
 
 
 tiled_height = function("lk_tiled_height", *(Long,) * 4, returns=Long)
+panel_columns = function("lk_tiled_panel", returns=Long)
 TILE = function(
     "lk_tile", Long, Long, ctypes.c_int, *(Pointer,) * 3, Long, *(Pointer,) * 6, returns=ctypes.c_int
 )

@@ -1,5 +1,5 @@
 /* Sparse times dense by a tiled matrix (tiled.h): Y += A X, an element of Y one chain over the entries of its row in
- * stored order. What a tile reads of X stays in the first two caches, as do a band's rows of Y from tile to tile; columns
+ * stored order. What a tile reads of X stays in the second cache, and rows of Y are fetched some cells ahead; columns
  * come in one stream of 2 bytes each, and runs of rows with equally many need no guess of where a row ends. */
 #include "tiled.h"
 
@@ -60,11 +60,11 @@ static void pack_panel(int64_t m, int64_t c, const float *X, int64_t at, int64_t
 /* See lk_tiled. room: null, or where X is packed, some columns at a time. */
 static void tiled(const Tiled *A, int64_t c, const float *X_, float *Y_, int64_t ldy, const float *live_,
                   float *room) {
-    const int64_t tiles = tiles_of(A->m, A->height), whole = whole_tiles(c);
+    const int64_t tiles = tiles_of(A->m, A->height), whole = whole_of(c, panel_of(LANES));
     const uint32_t *runs = A->runs;
     uint16_t list[BAND];
     for (int64_t at = 0, w; at < c; at += w) {
-        w = at < whole ? TILE : c - at;
+        w = at < whole ? panel_of(LANES) : c - at;
         const int64_t packed = (w + LANES - 1) / LANES * LANES, ld = room ? packed : c, wx = room ? packed : w;
         const float *X_at = room ? room : X_ + at;
         const int64_t *tile = A->tiles;

@@ -27,10 +27,12 @@ class Episode:
     """One run over a graph: what was chosen, what it earned, and the exact totals of every state passed.
 
     Kept in flat arrays of 8 bytes a number: an action, a reward, and the totals.
+
+    held   its transitions that the memory has
     """
 
     def __init__(self, graph: int, totals: StateTotals) -> None:
-        self.graph, self.finished = graph, False
+        self.graph, self.finished, self.held = graph, False, 0
         self.actions, self.rewards = array("q"), array("d")
         self._kind, self._width = type(totals), len(totals)
         self._totals = array("q", totals)  # one state more than actions
@@ -196,8 +198,7 @@ class EpisodeReplay:
 
     def remember_all(self, steps: list[tuple[int, int, float, StateTotals, bool]]) -> None:
         """`remember` of several steps of different episodes, in order."""
-        room = self.capacity - self.added
-        if len(steps) * self.n_step > room:  # some may have to leave
+        if len(steps) * self.n_step > self.capacity:
             for each in steps:
                 self.remember(*each)
             return
@@ -210,26 +211,38 @@ class EpisodeReplay:
             first = made - self.n_step
             if done:
                 known += [(number, t) for t in range(max(first, 0), made)]
+                episode.held += made - max(first, 0)
             elif first >= 0:
                 known.append((number, first))
+                episode.held += 1
         if known:
-            self.ring[self.added : self.added + len(known)] = known
-            self.added += len(known)
+            self._push_all(known)
+
+    def _push_all(self, known: list[tuple[int, int]]) -> None:
+        """Transitions (episode, t), counted as held, at most `capacity`, take the places of the oldest."""
+        slots = np.arange(self.added, self.added + len(known))
+        old = slots[slots >= self.capacity] % self.capacity
+        leaving = self.ring[old, 0].tolist()
+        self.ring[slots % self.capacity] = known
+        self.added += len(known)
+        for number in leaving:
+            self._release(number)
 
     def _push(self, number: int, t: int) -> None:
         slot = self.added % self.capacity
-        leaving = int(self.ring[slot, 0]) if self.added >= self.capacity else number
+        leaving = int(self.ring[slot, 0]) if self.added >= self.capacity else None
         self.ring[slot] = number, t
         self.added += 1
-        if leaving != number:
-            self._forget(leaving, int(self.ring[(slot + 1) % self.capacity, 0]))
+        self.episodes[number].held += 1
+        if leaving is not None:
+            self._release(leaving)
 
-    def _forget(self, leaving: int, next_oldest: int) -> None:
-        """Drop an episode whose last transition has left; those of parallel environments interleave."""
-        if leaving == next_oldest or not self.episodes[leaving].finished:
-            return
-        if not np.any(self.ring[:, 0] == leaving):
-            del self.episodes[leaving]
+    def _release(self, number: int) -> None:
+        """A transition of an episode has left, and the episode with its last one."""
+        episode = self.episodes[number]
+        episode.held -= 1
+        if episode.finished and not episode.held:
+            del self.episodes[number]
 
     def sample(self, rng: np.random.Generator, size: int) -> Sample:
         """`size` transitions drawn uniformly, with replacement."""
@@ -303,6 +316,8 @@ class EpisodeReplay:
         self.added = added
         self.ring[: len(self)] = arrays["ring"]
         self.episodes = unpack_episodes(arrays, totals)
+        for number, held in zip(*np.unique(arrays["ring"][:, 0], return_counts=True)):
+            self.episodes[int(number)].held = int(held)
         self._next_episode = begun
 
     def nbytes(self) -> int:
