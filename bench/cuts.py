@@ -5,8 +5,7 @@
 A GRAPH is a file, or one drawn from a SEED: torus:N:SEED (a square grid, closed, of weights 1 and -1),
 er:N:DEGREE:SEED (a mean degree), ba:N:D:SEED (scale-free), planar:N:SEED (two Delaunay triangulations of
 random points, one above the other: the kind of G14, G35 and G51). An ending `/signs` draws weights 1 and -1.
-Reductions come first, and are counted; the search is told how long it has, as the solver does. A cell is the mean over seeds,
-and all values in brackets.
+Reductions come first, and are counted. A cell is the mean over seeds, and all values in brackets.
 """
 
 import argparse
@@ -51,9 +50,7 @@ def main() -> None:
     for name in options.graphs:
         graph = made(name)
         found = [follow(graph, seed, limits) for seed in options.seeds]
-        cells = [
-            f"{statistics.mean(values):.1f} ({' '.join(map(str, values))})" for values in zip(*found)
-        ]
+        cells = [f"{statistics.mean(values):.1f} ({' '.join(map(str, values))})" for values in zip(*found)]
         print(f"| {Path(name).name} | {graph.n} | {graph.edges} | " + " | ".join(cells) + " |", flush=True)
 
 
@@ -116,11 +113,10 @@ def follow(graph: Graph, seed: int, limits: list[float]) -> list[int]:
             at, before = time.process_time(), search.steps
             if at - begun >= limit:
                 break
-            search.run(min(steps, search.even_steps))
+            search.run(steps)
             spent = (time.process_time() - at) / max(search.steps - before, 1) + 1e-12
-            left = limit - (time.process_time() - begun)
-            search.expect(int((limits[-1] - limit + max(left, 0.0)) / spent))
-            steps = max(1, min(int(min(max(left, 0.0), LARGEST_SLICE) / spent), 4 * steps))
+            left = max(limit - (time.process_time() - begun), 0.0)
+            steps = max(1, min(int(min(left, LARGEST_SLICE) / spent), 4 * steps))
         found.append(round(tools.cut_of_core(search.best if search is not None else 0) * tools.unit))
     return found
 
