@@ -1,4 +1,4 @@
-"""Annealing of what several cuts leave open: a graph with one node for each piece on which all of them agree."""
+"""Annealing of what several cuts leave open: a node for each piece on which all of them agree."""
 
 from typing import Any
 
@@ -14,10 +14,9 @@ ARRAYS = ("sides", "best_sides", "gain", "number")  # of an annealer
 
 
 def pieces_of(graph: Graph, cuts: list[np.ndarray]) -> np.ndarray:
-    """[n] int64, each node's piece: connected by edges whose ends all cuts [n] bool put alike, on one side or apart.
+    """[n] int64, each node's piece: it is connected by edges that all cuts [n] bool cut, or none of them.
 
-    A cut less those that differ from the first by whole pieces is one of 2^pieces; all of `cuts` are among
-    these. At most 63 cuts.
+    Each of the cuts is the first one with some whole pieces turned over. At most 63 cuts.
     """
     name, rows, cols = np.zeros(graph.n, dtype=np.int64), graph.row_of(), graph.indices
     for place, sides in enumerate(cuts[1:]):
@@ -33,8 +32,8 @@ class Merge:
 
     An edge inside a piece stays as it is. One of weight w between two pieces weighs -w if it is cut now, else
     w, in the cut of a graph with a node for each piece, which says what is turned over: the gain is that
-    cut's weight. Renormalised so, cuts of a pool are combined in all ways at once, and what many flips would
-    have to change together is one flip (Houdayer and Martin 1999, "Renormalization for discrete optimization").
+    cut's weight. Cuts of a pool are combined in all ways at once so, and what many flips would have to change
+    together is one flip (Houdayer and Martin 1999, "Renormalization for discrete optimization").
 
     weights   [nnz] int64, aligned with graph.indices; frozen [n] bool, nodes whose side is given
     sides     [n] bool, the cut that is turned; pieces [n] int64 from 0, none left out

@@ -67,14 +67,15 @@ def perfect_sides(
 class CutSearch(Search):
     """Maximum cut by annealing from random cuts, then from combinations of the best ones.
 
-    Rounds fill a pool with distinct cuts. Then, by turns, two of the pool are combined piece by piece (pool.py)
-    or several merged (merge.py), and a cooler round goes on from there. When a pool takes nothing new any more, the next one begins with the
-    best cut alone and rounds of twice as many sweeps.
+    Rounds fill a pool with distinct cuts. Then, by turns, two of the pool are combined piece by piece
+    (pool.py) or several are merged (merge.py), and a cooler round goes on from there. When a pool takes
+    nothing new any more, the next one begins with the best cut alone and rounds of twice as many sweeps.
     Several searches tell each other their best cuts, which join the pools.
     Where a clock leaves no time to fill a pool one round takes as long as there is time (`expect`): a slow
     cooling leads further than several fast ones. Short cool rounds from the best cut follow while they find
     better ones.
-    A step is one trial of a flip. The result depends on graph, seed, start, fixed and the number of steps.
+    A step is one trial of a flip, in a merge of a piece's. The result depends on graph, seed, start, fixed
+    and the number of steps.
 
     seed      any integer; start [n] bool, a first cut, or None
     fixed     [n] int8, -1: free, 0 or 1: the side of the node; or None
