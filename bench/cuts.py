@@ -51,7 +51,8 @@ def main() -> None:
         graph = made(name)
         found = [follow(graph, seed, limits) for seed in options.seeds]
         cells = [f"{statistics.mean(values):.1f} ({' '.join(map(str, values))})" for values in zip(*found)]
-        print(f"| {Path(name).name} | {graph.n} | {graph.edges} | " + " | ".join(cells) + " |", flush=True)
+        shown = name if ":" in name else Path(name).name
+        print(f"| {shown} | {graph.n} | {graph.edges} | " + " | ".join(cells) + " |", flush=True)
 
 
 def made(name: str) -> Graph:
