@@ -15,6 +15,7 @@ from app.rng import SplitMix
 from app.search.cut import baselines
 from app.search.cut import search as cut
 from app.search.cut.baselines import CUT_BASELINES, greedy_descent
+from app.search.cut.merge import Merge, pieces_of
 from app.search.cut.plain import LEVELS, LOG_BITS, logs
 from app.search.cut.pool import Pool, Recombiner
 from app.search.cut.search import CutSearch, cut_weights, perfect_sides
@@ -232,13 +233,14 @@ def random_weights(kind, count, draws):
 
 
 @needs_kernels
-def test_compiled_is_plain_with_a_pool():
-    """Long enough for combinations and for a second pool."""
+def test_compiled_is_plain_with_a_pool(monkeypatch):
+    """Long enough for combinations, merges and a second pool."""
+    monkeypatch.setattr("app.search.cut.search.SWEEPS", 250)
     graph = sparse_graph(7, 15, 2)
     searches = [CutSearch(graph, 4, compiled=compiled) for compiled in (True, False)]
     for search in searches:
         search.run(200_000)
-    assert len(searches[0].state()["pool_values"]) and searches[0].state()["sweeps"] > 500
+    assert len(searches[0].state()["pool_values"]) and searches[0].state()["sweeps"] > 250
     same_state(*(search.state() for search in searches))
 
 
@@ -266,11 +268,11 @@ def test_a_search_tells_for_how_long_trials_cost_the_same(monkeypatch):
     search.run(whole - 7)
     assert search.even_steps == 40 // 4  # the round is over
     search.run(10)
-    assert search.even_steps == 10 * whole - 10  # 500 sweeps after 50
-    search.run(10 * whole)
+    assert search.even_steps == 20 * whole - 10  # 1,000 sweeps after 50
+    search.run(20 * whole)
     assert search.even_steps > 1 << 60
     monkeypatch.setattr("app.search.cut.search.LONG", 1)
-    assert search.even_steps == 10 * whole - 10
+    assert search.even_steps == 20 * whole - 10
 
 
 @needs_kernels
@@ -430,6 +432,58 @@ def test_a_combination_is_the_best_of_its_pieces():
         for v in np.flatnonzero(differs):
             piece = reach(graph, differs, int(v))
             assert brute_values(graph, (child ^ piece)[None])[0] <= values[3]
+
+
+def merged_draw(seed):
+    """A small graph, frozen nodes, and cuts [k, n] near one another that agree on these: pieces are few."""
+    graph, draws = sparse_graph(12, 16, seed), np.random.default_rng(seed)
+    frozen = draws.random(12) < 0.1
+    cuts = (draws.random(12) < 0.5) ^ ((draws.random((3, 12)) < 0.3) & ~frozen)
+    return graph, frozen, list(cuts)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_merge_finds_the_best_way_to_turn_pieces_over(compiled):
+    for seed in range(30):
+        graph, frozen, cuts = merged_draw(seed)
+        weights, _ = cut_weights(graph)
+        pieces = pieces_of(graph, cuts)
+        rows, cols, count = graph.row_of(), graph.indices, int(pieces.max()) + 1
+        for sides in cuts:  # whole pieces turned over
+            assert len(set(zip(pieces.tolist(), (sides ^ cuts[0]).tolist()))) == count
+        crossing = np.array([sides[rows] != sides[cols] for sides in cuts])
+        assert (pieces[rows] == pieces[cols])[(crossing == crossing[0]).all(axis=0)].all()
+        merge = Merge(graph, weights, frozen, cuts[0], pieces, 2.0, seed, compiled)
+        merge.begin(200)
+        while not merge.over:
+            merge.run(1000)
+        child, held = merge.solution(), np.unique(pieces[frozen])
+        ways = all_sides(count)
+        ways = ways[~ways[:, held].any(axis=1)]
+        assert (child == cuts[0])[frozen].all()
+        assert brute_values(graph, child[None])[0] == brute_values(graph, cuts[0] ^ ways[:, pieces]).max()
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_search_goes_on_from_the_midst_of_a_merge(monkeypatch, compiled):
+    """With given sides; however steps are cut, steps of merges among them."""
+    monkeypatch.setattr("app.search.cut.search.POOL", 4)
+    monkeypatch.setattr("app.search.cut.search.SWEEPS", 5)
+    graph, fixed = sparse_graph(60, 200, 4), np.full(60, -1, dtype=np.int8)
+    fixed[:3] = 1, 0, 1
+    whole, part = (CutSearch(graph, 9, fixed=fixed, compiled=compiled) for _ in range(2))
+    whole.run(9_000)
+    within = 0
+    while part.steps < 9_000:
+        part.run(min(37, 9_000 - part.steps))
+        within += len(part.state()["merge_given"]) > 0
+        second = CutSearch(graph, 77, fixed=fixed, compiled=compiled)
+        second.restore(part.state())
+        part = second
+    assert within and whole.steps == part.steps == 9_000
+    same_state(whole.state(), part.state())
+    assert (part.solution()[:3] == (True, False, True)).all()
+    assert cut_value(graph, part.solution()) == part.best == whole.best
 
 
 def reach(graph, inside, v):

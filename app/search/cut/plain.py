@@ -77,6 +77,10 @@ class Annealer:
         """Up to `steps` trials of the round; returns those made."""
         return cut_search.ANNEAL(self._native, steps) if self._native is not None else self._anneal(steps)
 
+    def count(self, steps: int) -> None:
+        """So many trials were made elsewhere, between two rounds."""
+        self._number[STEPS] += steps
+
     @property
     def over(self) -> bool:
         """The round has come to its end."""

@@ -13,14 +13,16 @@ from app.graphs.graph import Graph
 from app.native import cut_search
 from app.rng import SplitMix
 from app.search.cover.start import rows_of_kernels
+from app.search.cut.merge import ARRAYS, Merge, pieces_of
 from app.search.cut.plain import Annealer
 from app.search.cut.pool import Pool, Recombiner
 from app.toolbox import Search
 
 SLICE = 1 << 22  # trials of one call of the kernel: some hundredths of a second
-POOL, PATIENCE = 16, 2  # cuts kept; a pool ends after PATIENCE * POOL rounds in a row that added nothing
+POOL, MERGED = 12, 8  # cuts kept; those that are merged at once
+PATIENCE = 2  # a pool ends after PATIENCE * POOL rounds in a row that added nothing
 FIRST_SWEEPS = 50  # of the first round: an answer soon, however large the graph
-SWEEPS, MOST_SWEEPS = 500, 1 << 24  # of the others; twice as many after every pool
+SWEEPS, MOST_SWEEPS = 1000, 1 << 24  # of the others; twice as many after every pool
 LONG, PROBE = 1 << 18, 4  # entries from which on a round takes long; the share of a sweep that tells how long
 SHORTEST = 1 << 14  # trials that tell it
 HOT, WARM = 0.6, 0.25  # first temperatures of random cuts and of combined ones, in units of `field`
@@ -65,14 +67,15 @@ def perfect_sides(
 class CutSearch(Search):
     """Maximum cut by annealing from random cuts, then from combinations of the best ones.
 
-    Rounds fill a pool with distinct cuts. Then two of the pool are combined piece by piece (pool.py) and
-    a cooler round goes on from there. When a pool takes nothing new any more, the next one begins with the
-    best cut alone and rounds of twice as many sweeps.
+    Rounds fill a pool with distinct cuts. Then, by turns, two of the pool are combined piece by piece
+    (pool.py) or several are merged (merge.py), and a cooler round goes on from there. When a pool takes
+    nothing new any more, the next one begins with the best cut alone and rounds of twice as many sweeps.
     Several searches tell each other their best cuts, which join the pools.
     Where a clock leaves no time to fill a pool one round takes as long as there is time (`expect`): a slow
     cooling leads further than several fast ones. Short cool rounds from the best cut follow while they find
     better ones.
-    A step is one trial of a flip. The result depends on graph, seed, start, fixed and the number of steps.
+    A step is one trial of a flip, in a merge of a piece's. The result depends on graph, seed, start, fixed
+    and the number of steps.
 
     seed      any integer; start [n] bool, a first cut, or None
     fixed     [n] int8, -1: free, 0 or 1: the side of the node; or None
@@ -110,7 +113,8 @@ class CutSearch(Search):
         first = self._random_sides() if start is None else np.where(self._frozen, self._given_sides, start)
         self._annealer.begin(first, FIRST_SWEEPS, (HOT if start is None else WARM) * self._field)
         self._best, self._found_at, self._sides = self._annealer.best, 0, first
-        self._heard = False
+        self._heard, self._compiled = False, compiled
+        self._merge: Merge | None = None  # what goes before a round
         self.planned: list[int] = []
         self._given: Sequence[int] = ()
         self._expected = self._mark = 0
@@ -139,13 +143,26 @@ class CutSearch(Search):
     def run(self, steps: int) -> None:
         """Make `steps` trials, fewer only where the search is done."""
         while steps > 0 and not self.done:
+            if self._merge is not None:
+                steps -= self._run_merge(min(steps, SLICE))
+                continue
             if self._annealer.over:
                 self._end_round()
+                continue
             planning = self._rounds == 2 and self._mark < MARKS
             most = self._annealer.until(self._mark, MARKS) if planning else SLICE
             steps -= self._annealer.run(min(steps, SLICE, most))
             if planning and self._annealer.until(self._mark, MARKS) <= 0:
                 self._plan()
+
+    def _run_merge(self, steps: int) -> int:
+        """Up to `steps` trials of the merge; at its end a round goes on from there. Returns those made."""
+        made = self._merge.run(steps)
+        self._annealer.count(made)
+        if self._merge.over:
+            sides, self._merge = self._merge.solution(), None
+            self._annealer.begin(sides, self._sweeps, WARM * self._field)
+        return made
 
     def plan(self, sweeps: Sequence[int]) -> None:
         """Have a round as `planned` by another search; empty: as `expect` leads to."""
@@ -186,6 +203,8 @@ class CutSearch(Search):
         """
         if len(self._graph.indices) < LONG and self._rounds > 2:
             return 1 << 62
+        if self._merge is not None:
+            return max(1, self._merge.left)
         free = len(self._frozen) - int(self._frozen.sum())
         return self._annealer.left or max(1, min(max(SHORTEST, len(self._frozen) // PROBE), free // 2))
 
@@ -240,8 +259,10 @@ class CutSearch(Search):
             self._annealer.begin(self._sides, FIRST_SWEEPS, COOL * self._field)
         elif len(self._pool.values) < POOL:
             self._annealer.begin(self._random_sides(), self._sweeps, HOT * self._field)
-        else:
+        elif self._rounds % 2:
             self._annealer.begin(self._combined(), self._sweeps, WARM * self._field)
+        else:
+            self._merge = self._merged()
 
     def _new_pool(self) -> None:
         self._pool = Pool(POOL, self._recombiner)
@@ -255,6 +276,21 @@ class CutSearch(Search):
         sides = self._pool.sides
         return self._recombiner.combine(sides[first], sides[other], self._random)
 
+    def _merged(self) -> Merge:
+        """A round on the pieces that several cuts of the pool have in common."""
+        places = list(range(POOL))
+        for k in range(min(MERGED, POOL)):
+            other = k + self._random.below(POOL - k)
+            places[k], places[other] = places[other], places[k]
+        cuts = [self._pool.sides[place] for place in places[:MERGED]]
+        merge = self._merge_of(cuts[0], pieces_of(self._graph, cuts), self._random.bits())
+        merge.begin(self._sweeps)
+        return merge
+
+    def _merge_of(self, sides: np.ndarray, pieces: np.ndarray, seed: int) -> Merge:
+        heat = WARM * self._field
+        return Merge(self._graph, self._weights, self._frozen, sides, pieces, heat, seed, self._compiled)
+
     def state(self) -> dict[str, Any]:
         """All that `restore` needs on a search of the same graph, start and fixed: arrays and integers."""
         pool = np.array(self._pool.sides, dtype=bool).reshape(-1, len(self._frozen))
@@ -263,7 +299,13 @@ class CutSearch(Search):
         own |= {"rounds": self._rounds, "fruitless": self._fruitless, "expected": self._expected}
         own |= {"mark": self._mark, "planned": list(self.planned), "given": list(self._given)}
         own |= {"pool_values": np.array(self._pool.values, dtype=np.int64), "pool_sides": pool}
-        return own | {f"round_{name}": array.copy() for name, array in self._annealer.arrays.items()}
+        own |= {f"round_{name}": array.copy() for name, array in self._annealer.arrays.items()}
+        merge, none = self._merge, np.zeros(0, dtype=np.int64)
+        own |= {"merge_given": none, "merge_pieces": none} | {f"merge_{name}": none for name in ARRAYS}
+        if merge is None:
+            return own
+        own |= {"merge_given": merge.given.copy(), "merge_pieces": merge.pieces.copy()}
+        return own | {f"merge_{name}": array for name, array in merge.state().items()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `state` returned."""
@@ -279,6 +321,11 @@ class CutSearch(Search):
         self._pool.sides = [np.array(sides, dtype=bool) for sides in state["pool_sides"]]
         for name, array in self._annealer.arrays.items():
             array[...] = state[f"round_{name}"]
+        self._merge = None
+        if len(state["merge_given"]):
+            given = np.array(state["merge_given"], dtype=bool)
+            self._merge = self._merge_of(given, np.array(state["merge_pieces"], dtype=np.int64), 0)
+            self._merge.restore({name: state[f"merge_{name}"] for name in ARRAYS})
 
 
 def _checked(graph: Graph, start: np.ndarray | None, fixed: np.ndarray | None) -> np.ndarray:
