@@ -31,6 +31,7 @@ PARTS = {
     "products": "The sparse product against the memory bus",
     "environments": "Training with 32 environments against one",
     "compaction": "Compaction of the residual graph",
+    "distinct": "Distinct keys of an array",
     "follow": "Scores that follow the selections",
     "gnn": "Full-batch training of graph convolutional networks",
     "tiles": "Sparse products by tiles",

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.bounds.certificate import BadCertificate, cuts_up, exact_sum
+from app.graphs.keys import sorted_set
 from app.graphs.lists import entries_of, ranges
 
 LARGEST = 1 << 60  # of the numbers of a check
@@ -60,7 +61,7 @@ class CaseProof(ABC):
         k = len(self.nodes)
         inside = k and self.nodes.min() >= 0 and self.nodes.max() < core.n
         require(not k or bool(inside), "a node that is not there")
-        require(len(np.unique(self.nodes)) == k, "a node is named twice")
+        require(len(sorted_set(self.nodes)) == k, "a node is named twice")
         weights = core.weights[self.nodes]
         fits = 0 <= self.places < 60 and not (weights > LARGEST >> self.places).any()
         require(fits, "multipliers of too many places")

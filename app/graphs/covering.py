@@ -28,6 +28,7 @@ from app.errors import GraphError
 from app.graphs.formats.text import LARGEST_ID
 from app.graphs.graph import Graph
 from app.graphs.ids import name_array, named, one_id
+from app.graphs.keys import sorted_set
 from app.graphs.stream import Chunk, EdgeStream
 
 HITTING = "hitting_set"
@@ -97,10 +98,10 @@ def _neighbours(stream: EdgeStream, made: EdgeStream) -> Iterator[Chunk]:
     u, v = _pairs(stream)
     made.warnings[:] = stream.warnings
     made.ids = stream.ids
-    nodes = np.unique(np.concatenate([u, v])) if stream.nodes is None else np.arange(stream.nodes)
+    nodes = sorted_set(np.concatenate([u, v])) if stream.nodes is None else np.arange(stream.nodes)
     rows = np.searchsorted(nodes, np.concatenate([u, v, nodes]))
     heads = np.searchsorted(nodes, np.concatenate([v, u, nodes]))
-    keys = np.unique(rows * len(nodes) + heads)
+    keys = sorted_set(rows * len(nodes) + heads)
     if stream.node_weights is not None:
         made.node_weights = np.append(stream.node_weights, np.ones(len(nodes), dtype=np.float32))
     rows, heads = np.divmod(keys, max(len(nodes), 1))
@@ -142,7 +143,7 @@ def _pairs(family: EdgeStream) -> tuple[np.ndarray, np.ndarray]:
 def _sides(family: EdgeStream, u: np.ndarray, v: np.ndarray) -> tuple[Side, Side]:
     """Sets and elements: as many as the stream counts, or those of pairs u, v [m]."""
     if family.sets is None:
-        known = [np.unique(each) for each in (u, v)]
+        known = [sorted_set(each) for each in (u, v)]
         known = [np.sort(family.ids[each]) for each in known] if family.named else known
         return Side("set", known[0]), Side("element", known[1])
     cut, counts = (slice(0, family.sets), slice(family.sets, None)), (family.sets, family.nodes - family.sets)

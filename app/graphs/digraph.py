@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.graphs.graph import IN_A, IN_TRANSPOSE, Graph, index_type
+from app.graphs.keys import sorted_set
 from app.graphs.lists import starts
 
 
@@ -80,7 +81,7 @@ def from_arcs(n: int, tails: np.ndarray, heads: np.ndarray) -> tuple[Digraph, np
     loops = np.zeros(n, dtype=bool)
     loops[tails[tails == heads]] = True
     keys = tails * n + heads
-    keys = keys if (np.diff(keys) > 0).all() else np.unique(keys)
+    keys = keys if (np.diff(keys) > 0).all() else sorted_set(keys)
     tails = keys // max(n, 1)
     heads = keys - tails * n
     tails, heads = tails[tails != heads], heads[tails != heads]

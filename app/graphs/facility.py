@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from app.errors import CaseError, GraphError
 from app.graphs.fixed_point import vanished_words, whole_numbers
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.graphs.lengths import PLANE
 from app.graphs.weights import decimals_of
 from app.native.library import address, function
@@ -128,7 +129,7 @@ class Sites:
     @cached_property
     def radii(self) -> np.ndarray:
         """The costs that there are, ascending, each once; `largest` alone asks."""
-        return np.unique(self.cost)
+        return sorted_set(self.cost)
 
 
 class ManySites:

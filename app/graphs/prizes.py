@@ -36,6 +36,7 @@ from scipy.sparse.csgraph import dijkstra, minimum_spanning_tree
 from app.errors import GraphError
 from app.graphs.fixed_point import LARGEST, refuse_vanished, whole_numbers
 from app.graphs.graph import Graph, narrow
+from app.graphs.keys import sorted_set
 from app.graphs.lists import starts
 from app.graphs.prize_ways import Ways, best_within
 from app.graphs.steiner import SteinerCore, refuse_apart, refuse_lengths
@@ -107,7 +108,7 @@ def prized_of(
         raise GraphError(f"{graph.name}: found no nodes; one or more would be right")
     if not heaviest:
         refuse_prizes(graph, prizes)
-    terminals, largest = np.unique(np.asarray(terminals, dtype=np.int64)), LARGEST
+    terminals, largest = sorted_set(np.asarray(terminals, dtype=np.int64)), LARGEST
     while True:
         numbered = _shifted if heaviest else _numbered
         lengths, own, least, unit = numbered(graph, prizes, largest)
@@ -255,7 +256,7 @@ def cost_without(asked: Prized, entries: np.ndarray) -> int | None:
     if len(asked.core.terminals):
         return None
     reached, paid, ways = np.zeros(asked.core.n, dtype=bool), 0, asked.ways()
-    for node in np.unique(entries).tolist():
+    for node in sorted_set(entries).tolist():
         if not reached[node]:
             paid += _reach_more(asked, ways, reached, node)
     return None if paid == int(asked.prizes.sum()) else paid
@@ -290,7 +291,7 @@ def gadgets_of(asked: Prized, entries: np.ndarray) -> Gadgets:
     u, v, length = (np.concatenate(parts).astype(np.int64) for parts in zip(*ends))
     count = n + k + (2 if fresh else 0)
     unreached = int(asked.prizes[far < 0].sum())
-    larger = _assembled(count, u, v, length, np.unique(wanted))
+    larger = _assembled(count, u, v, length, sorted_set(wanted))
     return Gadgets(larger, nodes, entries, hub, fresh, int(spared.sum()) + 2 * wide - unreached)
 
 
@@ -324,7 +325,7 @@ def _width(asked: Prized, entries: np.ndarray) -> int:
     from one node, or one of them is left out for its prizes; of two that lie in different ones one is left.
     """
     part = asked.core.parts()
-    told = np.unique(part[entries])
+    told = sorted_set(part[entries])
     prizes = np.bincount(part, weights=asked.prizes, minlength=int(part.max()) + 1).astype(np.int64)[told]
     first = entries[np.unique(part[entries], return_index=True)[1]]
     far = distances(asked.core, first)

@@ -16,7 +16,7 @@ import numpy as np
 
 from app.graphs import kernels
 from app.graphs.graph import IN_A, IN_TRANSPOSE, index_type
-from app.graphs.keys import first_of_runs
+from app.graphs.keys import first_of_runs, sorted_set
 from app.graphs.lists import starts
 from app.native.library import address
 
@@ -115,7 +115,7 @@ class PlacedRows:
         """
         n, written = len(self.starts), 0
         parts = np.searchsorted(self.starts, np.arange(0, len(self.entries), SORTED))
-        for first, last in pairwise(np.unique(np.append(parts, n)).tolist()):
+        for first, last in pairwise(sorted_set(np.append(parts, n)).tolist()):
             self.look()
             found = finished(first, last)
             if found < 0:

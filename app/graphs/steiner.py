@@ -14,6 +14,7 @@ from app.errors import GraphError
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
 from app.graphs.joined import components
+from app.graphs.keys import sorted_set
 from app.graphs.lists import ranges, starts
 
 OUTSIDE = -1  # the parent of what is not in a tree
@@ -171,7 +172,7 @@ def rooted(graph: Graph, terminals: np.ndarray) -> tuple[Asked, np.ndarray]:
     """
     weights, unit = integer_weights(graph)
     refuse_lengths(graph, weights)
-    terminals = np.unique(np.asarray(terminals, dtype=np.int64))
+    terminals = sorted_set(np.asarray(terminals, dtype=np.int64))
     if not len(terminals):
         raise GraphError(f"{graph.name}: found no terminals; one or more would be right")
     step = int(np.gcd.reduce(weights)) if len(weights) else 1

@@ -27,6 +27,7 @@ from app.gnn.saved import SavedModel, load_model
 from app.gnn.smoothing import TRIED
 from app.graphs.formats.source import Limits
 from app.graphs.generators.random_nodes import RANDOM_TRAIN
+from app.graphs.keys import union
 from app.graphs.nodes.data import TRAIN, DenseFeatures, Labels, NodeTable, Splits, no_labels
 from app.graphs.nodes.degrees import RANGES
 from app.graphs.nodes.files import open_edge_table, open_node_table
@@ -441,5 +442,5 @@ def _count_classes(labels: Labels) -> int:
     """How many different classes occur."""
     seen = np.empty(0, dtype=np.int64)
     for part in labels.parts():
-        seen = np.union1d(seen, part)
+        seen = union(seen, part)
     return int((seen >= 0).sum())

@@ -23,6 +23,7 @@ from app.errors import GraphError
 from app.graphs.formats.source import Limits
 from app.graphs.generators.motifs import motif_of
 from app.graphs.generators.random_nodes import random_features, random_labels, random_splits
+from app.graphs.keys import sorted_set
 from app.graphs.nodes.data import (
     MOST_CLASSES,
     PIECE_BYTES,
@@ -373,9 +374,9 @@ def _finish(
 
 def class_ids_of(group: Group, source: NodeTable | None, found: np.ndarray) -> np.ndarray:
     """[classes] int64: the labels [k] that occur on any rank, ascending. Ranks: all call."""
-    mine = np.unique(found)
+    mine = sorted_set(found)
     sizes = group.gather_integers(np.array([min(len(mine), MOST_CLASSES + 1)]))[:, 0].tolist()
-    ids = np.unique(group.gather_host(mine[: sizes[group.rank]], sizes))
+    ids = sorted_set(group.gather_host(mine[: sizes[group.rank]], sizes))
     with raise_together(group, READING):
         if len(ids) > MOST_CLASSES and group.rank == 0:
             right = f"at most {MOST_CLASSES} classes would be right"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.errors import CaseError
-from app.graphs.keys import sorted_set
+from app.graphs.keys import sorted_set, union
 from app.graphs.triples.relational import RelationalGraph
 from app.partition.rows import RowPartition, cut_blocks, partition_rows
 
@@ -124,7 +124,7 @@ def part_sizes(
         chosen = part_of[graph.relation] == part
         source = graph.source[chosen]
         rows = len(sorted_set(source.astype(np.int64) * graph.relations + graph.relation[chosen]))
-        nodes = len(np.union1d(source, graph.target[chosen]))
+        nodes = len(union(source, graph.target[chosen]))
         relations = int((part_of == part).sum())
         out.append(PartSize(relations, len(source), nodes, rows, rows * hidden, relations * nodes * hidden))
     n = graph.nodes if loops is None else loops

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from app.comm.group import Group
+from app.graphs.keys import sorted_set
 from app.native import residual
 from app.native.residual import ResidualSteps
 from app.problems.problem import Problem, StateTotals
@@ -194,7 +195,7 @@ class GraphEnv(NodeEnv):
             return NONE_REACHED
         rows = self.block.adjacent_own(nodes)[0]
         if len(nodes) > 1:
-            rows = np.unique(rows)
+            rows = sorted_set(rows)
         rows = rows[self.degree_own[rows] > 0].astype(np.int64) + self.block.lo
         if len(nodes) > 1:  # of one they are its neighbours, which it is not among
             rows = np.setdiff1d(rows, nodes, assume_unique=True)
@@ -235,7 +236,7 @@ class GraphEnv(NodeEnv):
         """The same by compiled steps: nodes [k] leave, of which the first `chosen` were chosen."""
         removed = np.ascontiguousarray(removed, dtype=np.int64)
         change, rows = self._steps_whole().step(removed, chosen, self.steps)
-        self.touched = np.concatenate([rows if len(removed) == 1 else np.unique(rows), removed])
+        self.touched = np.concatenate([rows if len(removed) == 1 else sorted_set(rows), removed])
         self.gone = removed
         self.chosen += chosen
         return change[: len(self.totals)]

@@ -6,6 +6,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.errors import CaseError
+from app.graphs.keys import sorted_set
 from app.problems.problem import Problem
 from app.rl.env import NodeEnv
 from app.sparse.batch import StateBatch
@@ -66,7 +67,7 @@ class FieldEnv(NodeEnv):
         rows = self.owned(nodes)
         if self.problem.closed:
             rows = np.concatenate([rows, block.adjacent_own(nodes)[0]])
-        rows = np.unique(rows)
+        rows = sorted_set(rows)
         change = self.problem.mark_change(self.mark_own[rows])
         return np.stack([rows + block.lo, change], axis=1).astype(np.int64)[change != 0]
 

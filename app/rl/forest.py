@@ -8,6 +8,7 @@ from scipy.sparse.csgraph import connected_components
 
 from app.comm.group import Group
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.graphs.sized import from_ends
 from app.search.dismantle.baselines import broken
 from app.sparse.rowblock import RowBlock
@@ -61,7 +62,7 @@ def part_sizes_own(group: Group, block: RowBlock, label_ext: np.ndarray) -> np.n
     rows, size_own = np.flatnonzero(label >= 0), np.zeros(block.n_own, dtype=np.int64)
     heads, part, count = np.unique(label[rows], return_inverse=True, return_counts=True)
     if group.size > 1:
-        crossing = np.unique(part[block.boundary_own()[rows]])
+        crossing = sorted_set(part[block.boundary_own()[rows]])
         count[crossing] = _together(group, heads[crossing], count[crossing])
     size_own[rows] = count[part]
     return size_own

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.graphs.keys import sorted_set, union
 from app.numerics.products import Finish, Operand
 from app.rl.env import Environment
 from app.rl.incremental_rows import FULL_SHARE, PlainRows
@@ -60,10 +61,11 @@ class DeviceRows(PlainRows):
         near = int(self.degree[self.changed].sum(dtype=np.int64)) + len(self.ghosts)
         rows = None
         if near <= MOST_NEAR:
-            lists = [self.touched, self.block.rows_touching(np.concatenate([own, self.ghosts]))]
-            rows = np.unique(np.concatenate([*lists, self.changed] if self.net.policy.self_weight else lists))
+            own_too = [self.changed] if self.net.policy.self_weight else []
+            near_rows = self.block.rows_touching(np.concatenate([own, self.ghosts]))
+            rows = sorted_set(np.concatenate([self.touched, near_rows, *own_too]))
         if rows is None or int(self.degree[rows].sum(dtype=np.int64)) > FULL_SHARE * self.stored:
-            rows = np.union1d(np.flatnonzero(self.code), self.touched)
+            rows = union(np.flatnonzero(self.code), self.touched)
         self._make(layer, rows)
 
     def refresh(self, layer: int) -> None:
@@ -100,7 +102,7 @@ class DeviceRows(PlainRows):
     def _forget(self, gone: np.ndarray) -> None:
         """The keys of touched rows; embeddings of those without one any more and of extended rows `gone`."""
         dead = self.touched[self.code[self.touched] == 0]
-        at = np.union1d(gone, self.block.own_at + dead)
+        at = union(gone, self.block.own_at + dead)
         if len(self.touched):
             numbers = self.device.put(np.asarray(self.touched, dtype=np.int32))
             self.device.place_keys(self.key, numbers, numbers, 0, 0, None)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from app.comm.group import Group
+from app.graphs.keys import sorted_set
 from app.rl.family_env import family_of
 from app.rl.forest import part_sizes_own, parts_ext
 from app.rl.select import independent
@@ -76,7 +77,7 @@ def _without_need(group: Group, block: RowBlock, order: np.ndarray, times_own: n
     Ranks       all call; identical on all
     """
     edges = _closed_rows(group, block, order)
-    near = np.unique(edges[:, 1])
+    near = sorted_set(edges[:, 1])
     slack = dict(zip(near.tolist(), (_values_at(group, block, times_own, near) - 1).tolist()))
     dropped = []
     starts = np.searchsorted(edges[:, 0], np.arange(len(order) + 1))

@@ -13,6 +13,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.errors import Diverged
+from app.graphs.keys import sorted_set
 from app.graphs.lists import starts
 from app.native.library import address, function
 from app.rl.env import Environment
@@ -164,7 +165,7 @@ def _first_come(count: int, edges: np.ndarray, compiled: bool = True) -> np.ndar
     if compiled and FIRST_COME:
         FIRST_COME(count, address(begins), address(heads), address(taken))
         return taken
-    for i in np.unique(tails).tolist():
+    for i in sorted_set(tails).tolist():
         if taken[i]:
             taken[heads[begins[i] : begins[i + 1]]] = False
     return taken

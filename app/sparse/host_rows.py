@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.comm.group import Group
+from app.graphs.keys import sorted_set
 from app.graphs.lists import ranges
 
 PIECE = 1 << 17  # stored entries handled at a time: bounds the memory that making a block takes beside it
@@ -88,7 +89,7 @@ class HostRows:
     def each_once(self, rows: list[np.ndarray]) -> np.ndarray:
         """Own rows of several lists, ascending: sorted where they are few, else by marks of all rows."""
         if MARKED_SHARE * sum(map(len, rows)) < self.n_own:
-            return np.unique(np.concatenate(rows))
+            return sorted_set(np.concatenate(rows))
         marks = np.zeros(self.n_own, dtype=bool)
         for each in rows:
             marks[each] = True

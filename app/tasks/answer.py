@@ -23,6 +23,7 @@ from app.graphs.diffusion import Spreading
 from app.graphs.formats.text import LARGEST_ID
 from app.graphs.graph import Graph
 from app.graphs.ids import CONTROL, NodeIndex, fault_of_name, name_array, one_id, plain_ids
+from app.graphs.keys import sorted_set
 from app.graphs.routes import after_of, depot_of, routes_of
 from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
@@ -330,7 +331,7 @@ def given_solution(
         return _classes_of_rows(rows, loaded.start_colors, ids, called, CLASSES[problem.solution])
     if problem.solution not in ORDERS:
         return np.isin(np.arange(len(ids)), rows)
-    if len(rows) != len(ids) or len(np.unique(rows)) != len(ids):
+    if len(rows) != len(ids) or len(sorted_set(rows)) != len(ids):
         what = ORDERS[problem.solution]
         raise GraphError(f"{called}: found {len(rows)} {what}; each of {len(ids)} once would be right")
     return rows

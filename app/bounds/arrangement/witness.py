@@ -47,6 +47,7 @@ from app.graphs.arrangement import (
     Arrangement,
 )
 from app.graphs.contracted import WeightedRows
+from app.graphs.keys import sorted_set
 
 DEGREES, EIGENVALUE, BALL, FIRST, MINOR, CYCLES, ALL = (
     "degrees", "eigenvalue", "ball", "first node", "minor", "cycles", "all orders",
@@ -86,7 +87,7 @@ class ArrangementPart:
         nodes = self.nodes
         if not len(nodes) or not 0 <= nodes.min() <= nodes.max() < asked.n:
             raise BadCertificate("arrangement: a part has no node of the graph, or one that is not in it")
-        if len(np.unique(nodes)) < len(nodes):
+        if len(sorted_set(nodes)) < len(nodes):
             raise BadCertificate("arrangement: a part has a node twice")
         if self.method not in OF[asked.kind]:
             raise BadCertificate(f"arrangement: {self.method!r} proves nothing of the {asked.kind}")
@@ -154,7 +155,7 @@ class ArrangementProof:
         if asked.kind not in SUMS:
             return max(lowers, default=0)
         nodes = np.concatenate([part.nodes for part in self.parts] or [np.zeros(0, dtype=np.int64)])
-        if len(np.unique(nodes)) < len(nodes):
+        if len(sorted_set(nodes)) < len(nodes):
             raise BadCertificate("arrangement: two parts have a node in common")
         return sum(max(each, 0) for each in lowers)
 

@@ -15,6 +15,7 @@ from app.bounds.certificate import BadCertificate, Bound
 from app.bounds.cover.kernels import Rows
 from app.bounds.cover.plain import neighbours
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -167,7 +168,7 @@ def check_peeling(graph: Graph, weights: np.ndarray, least: int, peeled: np.ndar
     """Prove that no clique heavier than `least` holds a node of `peeled` [k]. Raises BadCertificate."""
     if len(peeled) and not 0 <= peeled.min() <= peeled.max() < graph.n:
         raise BadCertificate(f"{graph.name}: a peeled node is not in it")
-    if len(np.unique(peeled)) < len(peeled):
+    if len(sorted_set(peeled)) < len(peeled):
         raise BadCertificate(f"{graph.name}: a node is peeled twice")
     place = np.full(graph.n, graph.n, dtype=np.int64)
     place[peeled] = np.arange(len(peeled))

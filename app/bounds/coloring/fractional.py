@@ -26,6 +26,7 @@ from app.bounds.coloring.parts import Colouring, Part
 from app.bounds.highs import SIMPLEX, available, ints, new_solver
 from app.graphs.derived import complement, induced
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 
 METHOD = "fractional colouring"
 ONE = 1 << 20  # of node values
@@ -122,7 +123,7 @@ class Fractional:
 
     def _first(self, colours: np.ndarray) -> list[np.ndarray]:
         """Sets to begin with: those of a colouring, and heavy ones."""
-        classes = [np.flatnonzero(colours == colour) for colour in np.unique(colours).tolist()]
+        classes = [np.flatnonzero(colours == colour) for colour in sorted_set(colours).tolist()]
         degree = self._free.sum(axis=1)
         return [self._maximal(nodes, degree) for nodes in classes] + self._heavy(ONE // 2 + degree)
 

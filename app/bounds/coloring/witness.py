@@ -11,6 +11,7 @@ from app.bounds.coloring.heaviest import TooLong, exceeds
 from app.bounds.feasible import missing_edge
 from app.graphs.derived import induced
 from app.graphs.graph import Graph, holds_entries
+from app.graphs.keys import sorted_set
 
 MOST_VALUES, LARGEST = 2_000, 1 << 40  # nodes that have values, and each of these
 ODD = 3  # colours of a graph with a closed walk of odd length
@@ -49,7 +50,7 @@ class ColoringProof:
         for nodes, what in ((self.clique, "clique"), (self.walk, "walk"), (self.nodes, "values")):
             if len(nodes) and not 0 <= nodes.min() <= nodes.max() < graph.n:
                 raise BadCertificate(f"{graph.name}: a node of the {what} is not in it")
-        if len(np.unique(self.clique)) < len(self.clique):
+        if len(sorted_set(self.clique)) < len(self.clique):
             raise BadCertificate(f"{graph.name}: a node of the clique is named twice")
         self._check_values(graph)
         chosen = np.zeros(graph.n, dtype=bool)

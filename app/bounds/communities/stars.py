@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from app.graphs.keys import sorted_set
+
 LEAST = 0.02  # by which one is broken
 OPEN = 0.02  # from 0 and from 1, of pairs in larger stars
 STARTS = 12  # of larger stars around a node
@@ -53,7 +55,7 @@ class Stars:
         """[r, columns] float64, what they add up; column [k, k] int32, the place of each pair."""
         sizes = np.diff(self.ptr)
         row, place, data = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-        for size in np.unique(sizes).tolist():
+        for size in sorted_set(sizes).tolist():
             which = np.flatnonzero(sizes == size)
             star = self.members[self.ptr[which][:, None] + np.arange(size)]
             for i in range(1, size):

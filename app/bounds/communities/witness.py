@@ -28,6 +28,7 @@ from app.bounds.certificate import BadCertificate
 from app.bounds.factor import ROOM
 from app.bounds.pairs.whole import FULL, MOST_PLACES, check_semidefinite
 from app.graphs.contracted import numbered
+from app.graphs.keys import sorted_set
 from app.graphs.quality import Quality
 
 
@@ -54,7 +55,7 @@ class PartBound:
         nodes, k = self.nodes, len(self.nodes)
         if k and not 0 <= nodes.min() <= nodes.max() < core.n:
             raise BadCertificate("communities: a node of a part is not in the graph")
-        if len(np.unique(nodes)) < k or k * k > ROOM:
+        if len(sorted_set(nodes)) < k or k * k > ROOM:
             raise BadCertificate("communities: a part names a node twice, or is too large")
         worth = pair_worths(core, nodes)
         if not 0 <= self.places <= MOST_PLACES or (int(np.abs(worth).sum()) << self.places) > FULL:
@@ -80,7 +81,7 @@ class PartBound:
         if (g < 0).any() or (g > FULL).any() or sum(g.astype(object) * sizes * sizes) > FULL:
             raise BadCertificate("communities: multipliers are negative, or too large")
         taken = np.zeros((k, k), dtype=np.int64)
-        for size in np.unique(sizes).tolist():
+        for size in sorted_set(sizes).tolist():
             rows = np.flatnonzero(sizes == size)
             star = members[ptr[rows][:, None] + np.arange(size)]
             if (np.diff(np.sort(star, axis=1), axis=1) == 0).any():
@@ -130,7 +131,7 @@ class CommunityProof:
         nodes = np.concatenate([np.zeros(0, dtype=np.int64), *(part.nodes for part in self.parts)])
         for part in self.parts:
             part.check(core)
-        if len(np.unique(nodes)) < len(nodes):
+        if len(sorted_set(nodes)) < len(nodes):
             raise BadCertificate("communities: a node is in two parts")
         place = np.full(core.n, -1, dtype=np.int64)
         for i, part in enumerate(self.parts):

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from app.bounds.certificate import BadCertificate, Bound, cuts_up, edge_table, exact_sum
 from app.bounds.cover.kernels import fill_packing
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 
 ONE = 1 << 20  # the usual denominator
 LARGEST = 1 << 52  # weights and their sums in units of 1/denominator stay exact in float64
@@ -176,7 +177,7 @@ def _claimed_edges(columns: Columns) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     ones of a cycle.
     """
     for kind in (columns.clique, ~columns.clique):
-        for size in np.unique(columns.sizes[kind]).tolist():
+        for size in sorted_set(columns.sizes[kind]).tolist():
             around = np.arange(size), np.roll(np.arange(size), -1)
             a, b = np.triu_indices(size, 1) if kind is columns.clique else around
             first = columns.ptr[:-1][kind & (columns.sizes == size)]

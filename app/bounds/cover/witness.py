@@ -9,6 +9,7 @@ from app.bounds.cover.packing import Packing
 from app.bounds.cover.theta_verify import ThetaCertificate
 from app.graphs.derived import induced
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ class CoverBound(Bound):
         """Prove what has a witness. Raises BadCertificate."""
         self.packing.check(graph)
         times = np.zeros(graph.n, dtype=np.int64)
-        times[np.unique(self.packing.columns.nodes)] = 1
+        times[sorted_set(self.packing.columns.nodes)] = 1
         for part in (*self.claims, *self.thetas):
             if len(part.nodes) and not 0 <= part.nodes.min() <= part.nodes.max() < graph.n:
                 raise BadCertificate(f"{self.method}: a part's node is not in {graph.name}")

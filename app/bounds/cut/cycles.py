@@ -7,6 +7,7 @@ import numpy as np
 from app.bounds.certificate import BadCertificate, Proof, cuts_up, exact_sum
 from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 
 MOST_VALUE = 1 << 61  # multiples of the values of all cycles together: no sum overflows
 
@@ -44,7 +45,7 @@ class CycleCertificate(Proof):
         cycle = np.repeat(np.arange(len(sizes)), sizes)
         if len(sizes) and (sizes.min() < 3 or self.nodes.min() < 0 or self.nodes.max() >= graph.n):
             raise BadCertificate(f"{self.method}: a cycle has fewer than 3 nodes, or unknown ones")
-        if len(np.unique(cycle * graph.n + self.nodes)) < len(cycle):
+        if len(sorted_set(cycle * graph.n + self.nodes)) < len(cycle):
             raise BadCertificate(f"{self.method}: a cycle meets a node twice")
         if (_counts(self.ptr, self.over) % 2 == 0).any():
             raise BadCertificate(f"{self.method}: a cycle has an even number of edges in F")

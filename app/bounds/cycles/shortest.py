@@ -6,6 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
+from app.graphs.keys import sorted_set
+
 LEAST = 1e-4  # a row is violated by more than that
 LONG = (
     1e-5  # what each step of a cycle weighs beside what the point says: of equal cycles short ones are taken
@@ -34,7 +36,7 @@ class ShortestCycles:
         n = matrix.shape[0]
         count = min(len(nodes), ROOTS, max(ENTRIES // max(n, 1), 1))
         for _ in range(0, len(nodes), max(count, 1)):
-            roots = np.unique(nodes[(self._turn + np.arange(count)) % len(nodes)])
+            roots = sorted_set(nodes[(self._turn + np.arange(count)) % len(nodes)])
             self._turn = (self._turn + count) % len(nodes)
             dist, above = dijkstra(matrix, indices=roots, return_predecessors=True, limit=limit)
             found = []

@@ -12,6 +12,7 @@ from app.bounds.dfvs.program import Program
 from app.bounds.dfvs.rows import Row, Rows
 from app.bounds.dfvs.witness import DirectedFeedbackPart, proved_by
 from app.graphs.digraph import Digraph
+from app.graphs.keys import sorted_set
 
 GAIN = 0.02  # a round of rows that gains less than this part of a mean price gains little
 LEAST_ROWS = 60  # of a round, or one for two nodes
@@ -58,7 +59,7 @@ class DigraphPartBounds(PartBounds):
     def _leaves_none(self, chosen: np.ndarray) -> bool:
         """Whether a set [k] bool leaves no directed cycle."""
         left = self.digraph.part(np.flatnonzero(~chosen))
-        return len(np.unique(left.components())) == left.n
+        return len(sorted_set(left.components())) == left.n
 
     def _gained(self) -> float:
         return GAIN * self._mean

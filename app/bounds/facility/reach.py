@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from app.bounds.certificate import BadCertificate
 from app.graphs.facility import Sites
 from app.graphs.facility_lists import lists_of, lists_within
+from app.graphs.keys import sorted_set
 
 MOST_ENTRIES = 1 << 27  # of customers and facilities that have them, without a table
 ASKED = 32  # customers that tell how many there are
@@ -107,7 +108,7 @@ def _refuse_many(sites: Any, radius: int, compiled: bool, most: int) -> None:
     """Raises MemoryError where some customers say that pairs within a radius are more than `most`: lists are
     made longer and longer before they reach what is far.
     """
-    asked = np.unique(np.linspace(0, sites.n - 1, ASKED).astype(np.int64))
+    asked = sorted_set(np.linspace(0, sites.n - 1, ASKED).astype(np.int64))
     each = most // sites.n
     lists = lists_of(sites, asked, min(4 * each + 1, sites.m), compiled)
     near = lists.held & (sites.demand[asked, None] * lists.away < radius)

@@ -13,6 +13,7 @@ from app.bounds.case_proof import FREE, KEPT, TAKEN
 from app.bounds.fvs.program import FeedbackProgram
 from app.bounds.fvs.witness import PartBound
 from app.graphs.joined import root_of
+from app.graphs.keys import sorted_set
 from app.graphs.multigraph import Multigraph
 from app.rng import stream
 
@@ -320,7 +321,7 @@ class PartSearch:
 
     def _used(self, y: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, list[list]]:
         """The places of inequalities among those that are used, and these by kind."""
-        numbers = np.unique(np.concatenate([np.zeros(0, np.int32), *(which for which, _ in y)]))
+        numbers = sorted_set(np.concatenate([np.zeros(0, np.int32), *(which for which, _ in y)]))
         keys = list(self.program.pool.keys)
         base = {each for number in numbers.tolist() if keys[number][0] == 2 for each in keys[number][1]}
         own = sorted(base.union(numbers.tolist()), key=lambda number: (self._rank(keys[number]), number))

@@ -42,6 +42,7 @@ from app.bounds.partition.spread import Trees
 from app.graphs import joined
 from app.graphs.balance import Balance
 from app.graphs.contracted import WeightedRows
+from app.graphs.keys import sorted_set
 from app.graphs.lists import starts
 
 
@@ -60,7 +61,7 @@ class PartBound(ABC):
         nodes, k = self.nodes, len(self.nodes)
         if k and not 0 <= nodes.min() <= nodes.max() < balance.rows.n:
             raise BadCertificate("partition: a node of a part is not in the graph")
-        if len(np.unique(nodes)) < k:
+        if len(sorted_set(nodes)) < k:
             raise BadCertificate("partition: a part names a node twice")
         proved = self.proved(part_of(balance, nodes))
         if proved < self.lower:
@@ -256,7 +257,7 @@ class PartitionProof:
         nodes = np.concatenate([np.zeros(0, dtype=np.int64), *(part.nodes for part in self.parts)])
         for part in self.parts:
             part.check(balance)
-        if len(np.unique(nodes)) < len(nodes):
+        if len(sorted_set(nodes)) < len(nodes):
             raise BadCertificate("partition: a node is in two parts")
         others = np.ones(balance.rows.n, dtype=bool)
         others[nodes] = False

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.graphs.deliveries import Deliveries
+from app.graphs.keys import sorted_set
 from app.graphs.metric import Metric
 
 FAR = 1 << 62
@@ -174,7 +175,7 @@ class Paths:
         new = cost < flat[state]
         state, cost = state[new], cost[new]
         flat[state] = cost
-        rows = np.unique(state >> self.width)
+        rows = sorted_set(state >> self.width)
         self.best[rows] = _inside(self.best[rows], self.width)
         new = cost == flat[state]
         state, cost = state[new], cost[new]

@@ -35,6 +35,7 @@ from app.bounds.certificate import BadCertificate, Bound, cuts_up, exact_sum
 from app.bounds.routing.paths import FAR, Paths, coarse_for, fits_times, positive_times, whole_loads
 from app.bounds.routing.timed_paths import MOST_PARTS, TimedPaths, TooMany
 from app.graphs.deliveries import Deliveries
+from app.graphs.keys import sorted_set
 from app.graphs.metric import MOST_TABLE_POINTS, Metric
 
 LARGEST = 1 << 50  # of a value, of the sum of those of sets, and of a reduced cost
@@ -94,7 +95,7 @@ class RoutingBound(Bound):
         """With those sets alone that are named somewhere."""
         named = [each.sets for each in (*whole, *values) if each is not None]
         named.append(np.array([split[0][0] for split in splits if split is not None], dtype=np.int64))
-        used = np.unique(np.concatenate(named)).astype(np.int64)
+        used = sorted_set(np.concatenate(named)).astype(np.int64)
         lists = [np.asarray(members[number], dtype=np.int64) for number in used.tolist()]
         ptr = np.append(0, np.cumsum([len(each) for each in lists])).astype(np.int64)
         nodes = np.concatenate([np.zeros(0, dtype=np.int64), *lists])
@@ -234,7 +235,7 @@ class _Proof:
             raise bound.refuse("the depot has a value")
         if y.shape != sets.shape or (sets < 0).any() or (sets >= known).any():
             raise bound.refuse("a value of an unknown set")
-        if len(np.unique(sets)) < len(sets):
+        if len(sorted_set(sets)) < len(sets):
             raise bound.refuse("two values of a set")
         if sum(map(abs, y.tolist())) > LARGEST:
             raise bound.refuse("values of sets that are too large")

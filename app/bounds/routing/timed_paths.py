@@ -11,6 +11,7 @@ import heapq
 import numpy as np
 
 from app.bounds.routing.paths import FAR, Hours, Memories, arcs_from, sums
+from app.graphs.keys import sorted_set
 
 MOST_LABELS = 1 << 24  # looked at
 MOST_PARTS = 20_000
@@ -151,7 +152,7 @@ class TimedPaths:
         np.minimum.at(self.closed, at[ends], cost[ends] + self.out[at[ends]])
         self.reach.take(at, load, time, cost)
         np.minimum.at(self.best, (at, memory, load), cost)
-        for row in np.unique(at).tolist():
+        for row in sorted_set(at).tolist():
             self._close(self.best[row])
         self._extend(labels)
 

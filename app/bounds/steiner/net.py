@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from app.bounds.steiner import plain
+from app.graphs.keys import sorted_set
 from app.graphs.lists import entries_of
 from app.graphs.orders import places_of
 from app.native.library import address, function
@@ -168,7 +169,7 @@ def _without_dead_ends(net: Net, kept: np.ndarray) -> tuple[np.ndarray, np.ndarr
         else:
             entries = entries_of(net.indptr, loose)
             entries = entries[kept[entries]]
-        near = np.unique(net.indices[entries])
+        near = sorted_set(net.indices[entries])
         kept[entries] = kept[net.back[entries]] = False
         degree[loose] = 0
         ends = net.indices[entries]

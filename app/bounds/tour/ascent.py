@@ -21,6 +21,7 @@ from app.bounds.tour import near_tree
 from app.bounds.tour.near_tree import NearTrees
 from app.bounds.tour.one_tree import LARGEST_PI, METHOD, SCALE, OneTree, OneTrees, rounded_up
 from app.graphs.curve import WORTH_ORDERING
+from app.graphs.keys import union
 from app.graphs.lengths import PLANE
 from app.graphs.metric import Metric
 from app.graphs.orders import places_of
@@ -167,7 +168,7 @@ class CandidateEdges:
         """More edges [k, 2]."""
         n = self.metric.n
         ends = np.sort(np.asarray(edges, dtype=np.int64), axis=1)
-        known = np.union1d(self._known, ends[:, 0] * n + ends[:, 1])
+        known = union(self._known, ends[:, 0] * n + ends[:, 1])
         if len(known) == len(self._known):
             return
         self._known = known

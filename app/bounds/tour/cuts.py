@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.bounds.node_sets import NodeSets, rows_of
+from app.graphs.keys import sorted_set
 
 Cut = tuple[int, ...]  # numbers of sets; of a comb the handle first, then the teeth, ascending
 
@@ -69,7 +70,7 @@ class Cuts(NodeSets):
     def coefficients(self, cuts: Sequence[int], u: np.ndarray, v: np.ndarray) -> sp.csr_array:
         """[cuts, edges] int64: how many of a cut's sets an edge u-v leaves."""
         table = self.table[list(cuts)]
-        used = np.unique(table.indices)
+        used = sorted_set(table.indices)
         return sp.csr_array(table[:, used] @ self.crossings(used, u, v))
 
     def _numbered(self, cut: Cut) -> int:

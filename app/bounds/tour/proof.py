@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from app.bounds.certificate import BadCertificate, Bound, cuts_up, exact_sum
 from app.bounds.tour.cuts import Cuts
 from app.bounds.tour.one_tree import SHORTEST
+from app.graphs.keys import sorted_set
 from app.graphs.metric import MOST_TABLE_POINTS, Metric
 
 LARGEST = 1 << 52  # of a city's value, and of the sum of those of cuts
@@ -66,7 +67,7 @@ class CutTree(Bound):
     ) -> "CutTree":  # fmt: skip
         """With those cuts alone that have a value somewhere."""
         named = [root, *(each for each in values if each is not None)]
-        used = np.unique(np.concatenate([each.cuts for each in named])).astype(np.int64)
+        used = sorted_set(np.concatenate([each.cuts for each in named])).astype(np.int64)
         of_sets = [cuts.cuts[cut] for cut in used.tolist()]
         sets = sorted({number for cut in of_sets for number in cut})
         place = {number: at for at, number in enumerate(sets)}

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.bounds.certificate import BadCertificate
+from app.graphs.keys import sorted_set
 from app.graphs.lengths import PLANE, rounded_length
 from app.graphs.lists import ranges
 from app.graphs.metric import Metric
@@ -33,7 +34,7 @@ def minimum_tree_weight(metric: Metric, pi: np.ndarray, special: int, tree: np.n
         raise BadCertificate(f"1-tree: a tree proves nothing of distances of kind {metric.kind}")
     wrong = tree.shape != (n - 2, 2) or tree.dtype.kind not in "iu"
     wrong = wrong or (tree < 0).any() or (tree >= n).any() or (tree == special).any()
-    if wrong or len(np.unique(_components(n, tree))) != 2:  # the tree, and the special node
+    if wrong or len(sorted_set(_components(n, tree))) != 2:  # the tree, and the special node
         raise BadCertificate("1-tree: the witness is no spanning tree")
     i, j = tree.astype(np.int64).T
     weight = scale * metric.between(i, j) + pi[i] + pi[j]

@@ -23,6 +23,7 @@ from app.bounds.certificate import BadCertificate
 from app.bounds.treewidth.orders import rows_of
 from app.bounds.treewidth.plain_minors import PlainMinor
 from app.graphs.graph import Graph, from_edges
+from app.graphs.keys import sorted_set
 from app.graphs.orders import places_of
 from app.native.library import address, function
 from app.rng import SplitMix
@@ -59,7 +60,7 @@ class MinorProof:
         rows, columns = label[graph.row_of()], label[graph.indices]
         self._check_whole(graph, size)
         apart = (rows >= 0) & (columns >= 0) & (rows != columns)
-        pairs = np.unique(rows[apart] * size + columns[apart])
+        pairs = sorted_set(rows[apart] * size + columns[apart])
         weight = lightest(label, weights, size)
         bag = weight + _sums(pairs, weight, size)
         return two_apart(pairs, bag, int(weight.sum()))
@@ -73,7 +74,7 @@ class MinorProof:
         )
         pieces = connected_components(inner, directed=False)[1] if graph.n else np.zeros(0, dtype=np.int64)
         held = self.label >= 0
-        if len(np.unique(pieces[held])) != size:
+        if len(sorted_set(pieces[held])) != size:
             raise BadCertificate(f"{graph.name}: nodes of one part of the minor do not hang together")
 
 

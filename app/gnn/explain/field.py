@@ -26,6 +26,7 @@ from app.gnn.classifier import Classifier
 from app.gnn.edges import EdgeColumns
 from app.gnn.inputs import Scaling, scaled_rows
 from app.gnn.model import case_reads_edges
+from app.graphs.keys import sorted_set, union
 from app.graphs.lists import ranges
 from app.sparse.rowblock import RowBlock
 
@@ -149,7 +150,7 @@ class Fields:
 
     def _heard(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray] | int:
         """Inner nodes and all nodes, ascending; the bytes where there are too many. Ranks: all call."""
-        inner, nodes = np.empty(0, np.int64), np.unique(rows)
+        inner, nodes = np.empty(0, np.int64), sorted_set(rows)
         for _ in range(self.reach.hops):
             inner, own = nodes, own_of(self.block, nodes)
             counts, _, _ = self.block.adjacency.extended_rows(own)
@@ -157,7 +158,7 @@ class Fields:
             if (cost := self.cost(len(nodes), entries, 0)) > self.most:
                 return cost
             _, heard = self.block.adjacency.global_rows(own)
-            nodes = np.unique(np.concatenate([nodes, shared(self.group, np.unique(heard).astype(np.int64))]))
+            nodes = union(nodes, shared(self.group, sorted_set(heard).astype(np.int64)))
         return self._everywhere(inner) if self.reach.all else (inner, nodes)
 
     def _everywhere(self, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray] | int:

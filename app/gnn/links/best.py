@@ -9,6 +9,7 @@ import numpy as np
 from app.comm.group import Group
 from app.gnn.links.sides import Sides
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.graphs.lists import ranges
 from app.sparse.rowblock import RowBlock
 
@@ -72,7 +73,7 @@ def left_out(graph: Graph, pairs: np.ndarray) -> Graph:
     ends = np.concatenate([pairs, pairs[:, ::-1]])
     mine = ends[(ends[:, 0] >= graph.lo) & (ends[:, 0] < graph.hi)]
     keys = np.concatenate([graph.row_of() * graph.n + graph.indices, mine[:, 0] * graph.n + mine[:, 1]])
-    row, column = np.divmod(np.unique(keys), graph.n)
+    row, column = np.divmod(sorted_set(keys), graph.n)
     indptr = np.searchsorted(row, np.arange(graph.lo, graph.hi + 1))
     return Graph(graph.name, graph.n, graph.lo, graph.hi, indptr, column, graph.edges)
 

@@ -9,6 +9,7 @@ from app.gnn.links.pairs import among, find_columns
 from app.gnn.links.predictor import LinkPredictor
 from app.gnn.links.split import LinkSplit
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.sparse.repartition import graph_of
 
 Array = Any
@@ -37,7 +38,7 @@ def propose_each(predictor: LinkPredictor, count: int, rows: np.ndarray | None) 
     order, sides = split.loaded.order_all, split.sides
     if rows is None:
         rows = np.arange(block.n) if sides is None else sides.rows[0]
-    rows = np.unique(rows)
+    rows = sorted_set(rows)
     graph = left_out(graph_of(block), split.held)
     own = rows[(rows >= graph.lo) & (rows < graph.hi)]
     asked = Search(own, min(count, block.n), graph, order, sides)
@@ -80,7 +81,7 @@ class _Best:
 
     def __init__(self, split: LinkSplit, graph: Graph, count: int) -> None:
         self.graph, self.count, self.n, held, self.sides = graph, count, graph.n, split.held, split.sides
-        self.held = np.unique(held[:, 0] * self.n + held[:, 1])
+        self.held = sorted_set(held[:, 0] * self.n + held[:, 1])
         self.scores, self.keys = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.int64)
 
     def take(self, S: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:

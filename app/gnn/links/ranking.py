@@ -13,6 +13,7 @@ from app.gnn.links.pairs import among, own_rows
 from app.gnn.links.split import LinkSplit
 from app.gnn.neighbours import Neighbours
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.sparse.repartition import graph_of
 from app.sparse.rowblock import RowBlock
 
@@ -84,7 +85,7 @@ class Ranking:
         if not self.names:
             return {}
         sets = {name: self.split.sets[name].joined for name in self.names}
-        every, graph = np.unique(np.concatenate(list(sets.values()))), graph_of(self.block)
+        every, graph = sorted_set(np.concatenate(list(sets.values()))), graph_of(self.block)
         if self.split.sides is not None:
             every = every[self.split.sides.first[every]]
         order, count = self.split.loaded.order_all, min(self.k, self.block.n)
@@ -136,7 +137,7 @@ class Ranking:
 
     def _asked(self, pairs: np.ndarray, graph: Graph) -> np.ndarray:
         """[k] int64 ascending: own rows that are an end of pairs [m, 2], with sides those of the first."""
-        rows, sides = np.unique(pairs), self.split.sides
+        rows, sides = sorted_set(pairs), self.split.sides
         rows = rows[(rows >= graph.lo) & (rows < graph.hi)]
         return rows if sides is None else rows[sides.first[rows]]
 

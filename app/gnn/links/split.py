@@ -14,6 +14,7 @@ from app.gnn.links.pairs import among, joined_rows
 from app.gnn.links.sides import Sides
 from app.graphs.generators.random_nodes import hashed
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.partition.load import Loaded
 from app.partition.rows import RowPartition
 from app.rng import key_of, stream
@@ -87,7 +88,7 @@ def split_edges(
     graph, n = loaded.graph, loaded.graph.n
     given = {VAL: val, TEST: test}
     given = {kind: pairs for kind, pairs in given.items() if pairs is not None}
-    known = {kind: np.unique(pairs[:, 0] * n + pairs[:, 1]) for kind, pairs in given.items()}
+    known = {kind: sorted_set(pairs[:, 0] * n + pairs[:, 1]) for kind, pairs in given.items()}
     both = np.intersect1d(*known.values()) if len(known) == 2 else ()
     if len(both):
         said = f"edge {graph.called(*divmod(int(both[0]), n))} is in both"
@@ -107,7 +108,7 @@ def split_edges(
     wanted = min(max(*map(len, joined.values()), 1), SHOWN)
     shown = _of_kind(group, graph, (kinds == KEPT) & (some < _share(wanted / rest.edges)))
     sets = {"train": shown, "val": joined[VAL], "test": joined[TEST]}
-    every = np.unique(np.concatenate([*known.values(), np.empty(0, dtype=np.int64)]))
+    every = sorted_set(np.concatenate([*known.values(), np.empty(0, dtype=np.int64)]))
     draw = partial(_draw_apart, group, graph, loaded.rows, every, sides)
     both_kinds = {name: PairSet(pairs, draw(len(pairs), seed, name)) for name, pairs in sets.items()}
     return LinkSplit(replace(loaded, graph=rest), both_kinds, sides)

@@ -14,6 +14,7 @@ import numpy as np
 from app.graphs.formats.pickled import read_pickled
 from app.graphs.formats.source import Source
 from app.graphs.graph import from_edges
+from app.graphs.keys import sorted_set
 from app.graphs.nodes.text import text_integers
 
 VALIDATION = 500  # nodes
@@ -63,7 +64,7 @@ def _source(folder: str, name: str, part: str) -> Source:
 
 def _check(folder: str, name: str, test: np.ndarray, first: int, n: int, graph: Any) -> None:
     """Refuse test numbers that overlap the other nodes, and a graph of another size."""
-    if len(test) != len(np.unique(test)) or (len(test) and test.min() < first):
+    if len(test) != len(sorted_set(test)) or (len(test) and test.min() < first):
         raise _source(folder, name, "test.index").error(f"different numbers from {first} would be right")
     if not isinstance(graph, dict):
         raise _source(folder, name, "graph").error("a dict of lists of neighbours would be right")

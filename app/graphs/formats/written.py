@@ -12,6 +12,7 @@ import numpy as np
 from app.errors import GraphError
 from app.graphs.graph import Graph
 from app.graphs.ids import named, plain_ids
+from app.graphs.keys import sorted_set
 from app.graphs.weights import LARGEST_WHOLE
 
 QUOTE = '"'
@@ -150,7 +151,7 @@ def write_metis(graph: Graph) -> Iterator[bytes]:
     yield f"{graph.n} {graph.edges}{code.replace(' 01', ' 1')}\n".encode("ascii")
     work = graph.indptr + np.arange(graph.n + 1)
     cuts = np.searchsorted(work, np.arange(0, work[-1] + METIS_NUMBERS, METIS_NUMBERS)).clip(max=graph.n)
-    for lo, hi in pairwise(np.unique(cuts).tolist()):
+    for lo, hi in pairwise(sorted_set(cuts).tolist()):
         yield _metis_lines(graph, lo, hi)
 
 

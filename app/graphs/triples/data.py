@@ -12,6 +12,7 @@ import numpy as np
 from app.errors import GraphError
 from app.graphs.formats.npz import Npz
 from app.graphs.formats.source import Limits, Source, graph_name
+from app.graphs.keys import sorted_set
 
 DEFAULT_LIMITS = Limits()
 PIECE = 1 << 18  # triples of an array that are read at a time
@@ -76,7 +77,7 @@ class NodeLabels:
     @property
     def nodes(self) -> np.ndarray:
         """The nodes of all sets, ascending."""
-        return np.unique(np.concatenate([nodes for nodes, _ in self.sets().values()]))
+        return sorted_set(np.concatenate([nodes for nodes, _ in self.sets().values()]))
 
     def sets(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Nodes and classes by the name of their set; without "val" where it is empty."""

@@ -12,6 +12,7 @@ from app.graphs.formats.frames import is_frame
 from app.graphs.formats.memory import MANY, SPARSEST
 from app.graphs.formats.source import shown
 from app.graphs.given import unmasked
+from app.graphs.keys import sorted_set
 from app.graphs.nodes.data import SPLITS
 from app.graphs.nodes.memory import ClassNames, splits_of, table_of_arrays
 from app.graphs.triples.data import MOST, TEST, TRAIN, VALID, NodeLabels, Triples
@@ -255,7 +256,7 @@ def labels_of_arrays(
     if not flags.any() or (learns and not len(chosen["train"])):
         what = "train: no node to train with" if learns else "test: no node whose class is asked"
         raise GraphError(f"{what}; at least one would be right")
-    ids = np.unique(found[(flags > 0) & (found >= 0)])
+    ids = sorted_set(found[(flags > 0) & (found >= 0)])
     arrays = {}
     for name, mine in chosen.items():
         numbers = np.searchsorted(ids, found[mine]).astype(np.int32)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.errors import GraphError
-from app.graphs.keys import sorted_set
+from app.graphs.keys import sorted_set, union
 from app.graphs.triples.data import Triples
 
 
@@ -104,8 +104,8 @@ def nodes_by_layer(graph: RelationalGraph, wanted: np.ndarray, layers: int, prun
     """
     if not prune:
         return [np.arange(graph.nodes, dtype=np.int32)] * (layers + 1)
-    out = [np.unique(wanted).astype(np.int32)]
+    out = [sorted_set(wanted).astype(np.int32)]
     for _ in range(layers):
         below = graph.of_targets(out[0]).source
-        out.insert(0, np.union1d(out[0], below).astype(np.int32))
+        out.insert(0, union(out[0], below).astype(np.int32))
     return out

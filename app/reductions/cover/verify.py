@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.graphs.graph import Graph, index_type
+from app.graphs.keys import sorted_set
 from app.reductions.cover import verify_compiled
 from app.reductions.cover.log import (
     CLIQUE,
@@ -86,11 +87,11 @@ def _whole_weights(graph: Graph, weights: np.ndarray | None) -> np.ndarray:
 
 def _fixed_cover(graph: Graph, inside: Nodes, outside: Nodes) -> np.ndarray:
     """The nodes inside and the neighbours of those outside, ascending."""
-    ins, outs = (np.unique(np.asarray(nodes, dtype=np.int64)) for nodes in (inside, outside))
+    ins, outs = (sorted_set(np.asarray(nodes, dtype=np.int64)) for nodes in (inside, outside))
     fixed = np.concatenate([ins, outs])
     require(bool(((fixed >= 0) & (fixed < graph.n)).all()), "a fixed node is not in the graph")
     rows = [graph.indices[graph.indptr[v] : graph.indptr[v + 1]] for v in outs.tolist()]
-    covered = np.unique(np.concatenate([ins, *rows]))
+    covered = sorted_set(np.concatenate([ins, *rows]))
     require(not np.isin(outs, covered).any(), "no cover leaves these nodes out")
     return covered
 

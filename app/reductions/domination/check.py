@@ -11,6 +11,7 @@ import numpy as np
 
 from app.errors import LockstepError
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.graphs.lists import ranges
 from app.reductions.domination.reducer import CHOSEN, COLUMNS, ROWS, Step
 
@@ -46,7 +47,7 @@ def verify_steps(
             _require(step.rule in RULES and 0 < len(step.nodes) == len(step.by), "no step")
             both = np.concatenate([step.nodes, step.by])
             _require(bool(((both >= 0) & (both < graph.n)).all()), "an unknown node")
-            _require(len(np.unique(step.nodes)) == len(step.nodes), "a node twice")
+            _require(len(sorted_set(step.nodes)) == len(step.nodes), "a node twice")
             RULES[step.rule](replay, step.nodes, step.by)
         except BadStep as error:
             raise BadStep(f"{graph.name}: step {number}: {error}") from None

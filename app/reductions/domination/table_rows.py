@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import scipy.sparse as sp
 
+from app.graphs.keys import sorted_set
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -47,7 +48,7 @@ def rows_within(
     ends = np.cumsum(count)
     if not len(some) or ends[-1] > MOST_PAIRS:
         return
-    cuts = np.unique(np.append(np.searchsorted(ends, np.arange(PIECE, ends[-1], PIECE)), len(some)))
+    cuts = sorted_set(np.append(np.searchsorted(ends, np.arange(PIECE, ends[-1], PIECE)), len(some)))
     for start, end in zip(np.append(0, cuts[:-1]), cuts):
         if look():
             return

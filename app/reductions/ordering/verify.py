@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from app.graphs.keys import sorted_set
 from app.graphs.ordering import NetArcs
 from app.reductions.ordering.log import BEFORE, BEHIND, COMPONENTS, NODES
 from app.reductions.replay import follow, require
@@ -53,7 +54,7 @@ def verify_log(net: NetArcs, log: np.ndarray) -> tuple[NetArcs, np.ndarray, int]
     follow(log, NODES, lambda v: 0 <= v < net.n and left.heads[v] is not None, partial(_apply, left))
     arcs = sorted((u, v, w) for (u, v), w in left.weight.items())
     tails, heads, weights = np.array(arcs, dtype=np.int64).reshape(-1, 3).T
-    names = np.unique(np.concatenate([tails, heads]))
+    names = sorted_set(np.concatenate([tails, heads]))
     ends = np.searchsorted(names, tails), np.searchsorted(names, heads)
     return NetArcs(len(names), *ends, weights.copy()), names, left.paid
 

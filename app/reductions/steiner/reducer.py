@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.graphs.keys import sorted_set
 from app.graphs.steiner import SteinerCore, ends_of, tree_of_edges
 from app.reductions.steiner.detours import Ways
 from app.reductions.steiner.log import DROP, JOIN, LEAF, PATH
@@ -243,7 +244,7 @@ class SteinerReducer(WokenReducer):
         now = np.array([self._now(node) for node in nodes.tolist()], dtype=np.int64)
         place = np.full(self.core.n, -1, dtype=np.int64)
         place[kernel.nodes] = np.arange(len(kernel.nodes))
-        return np.unique(place[now][place[now] >= 0])
+        return sorted_set(place[now][place[now] >= 0])
 
 
 class Untouched:
@@ -278,7 +279,7 @@ class Untouched:
         """[k] int64, the nodes of the kernel that some of the graph are, without those that are not there."""
         place = np.full(self.core.n, -1, dtype=np.int64)
         place[kernel.nodes] = np.arange(len(kernel.nodes))
-        return np.unique(place[nodes][place[nodes] >= 0])
+        return sorted_set(place[nodes][place[nodes] >= 0])
 
 
 def links(core: SteinerCore) -> list[tuple[list[int], list[int]]]:

@@ -5,6 +5,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
 from app.graphs.graph import narrow
+from app.graphs.keys import sorted_set
 from app.graphs.steiner import SteinerCore
 
 
@@ -18,7 +19,7 @@ def nearest(core: SteinerCore, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarra
     matrix = narrow(
         sp.csr_array((core.lengths.astype(float), core.indices, core.indptr), shape=(core.n,) * 2)
     )
-    found = dijkstra(matrix, indices=np.unique(nodes), min_only=True)  # whole numbers below 2^53: exact
+    found = dijkstra(matrix, indices=sorted_set(nodes), min_only=True)  # whole numbers below 2^53: exact
     distance = np.where(np.isfinite(found), found, -1).astype(np.int64)
     rows, columns = core.row_of(), core.indices.astype(np.int64)
     on_way = (distance[columns] >= 0) & (distance[columns] + core.lengths == distance[rows])

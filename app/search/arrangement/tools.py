@@ -17,6 +17,7 @@ from app.graphs.arrangement import (
     arrangement_of,
 )
 from app.graphs.fixed_point import vanished_words
+from app.graphs.keys import sorted_set
 from app.graphs.orders import places_of, with_the_rest
 from app.graphs.weights import decimals_of
 from app.search.arrangement.baselines import LOOKING, RULES, SECONDS, better_way, breadth_first
@@ -88,7 +89,7 @@ class ArrangementTools(OrderTools):
         """Take out nodes of degree one beside others, of separation."""
         asked = self.asked
         degree = np.diff(asked.indptr)
-        parts = len(np.unique(self.label[degree > 0]))
+        parts = len(sorted_set(self.label[degree > 0]))
         if asked.kind == SEPARATION:
             lone = np.flatnonzero(degree == 1)
             _, first = np.unique(asked.indices[asked.indptr[lone]], return_index=True)
@@ -135,7 +136,7 @@ class ArrangementTools(OrderTools):
         kept[asked.indices[asked.indptr[lone]]] = lone
         place = np.full(n, -1, dtype=np.int64)
         place[order] = 4 * np.arange(len(order)) + 1
-        own = np.unique(at)
+        own = sorted_set(at)
         place[kept[own]] = np.maximum(place[kept[own]], place[own] + 2)  # behind v, room before it
         place[self.leaves] = place[kept[at]] - 1
         order = np.concatenate([order, self.leaves])

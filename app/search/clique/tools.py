@@ -18,6 +18,7 @@ from app.bounds.clique.roots import METHOD, RootSearch
 from app.errors import FixedNodesError
 from app.graphs.derived import complement, induced
 from app.graphs.graph import Graph
+from app.graphs.keys import union
 from app.proofs.kinds import CliqueProof, CoverProof
 from app.search.clique.baselines import by_core
 from app.search.clique.kernel import SPARSE, CliqueKernel
@@ -49,7 +50,7 @@ class CliqueTools(NodeTools):
         super().__init__(instance, problem)
         graph = self.graph
         worthless = np.setdiff1d(np.flatnonzero(self.weightless()), instance.inside)
-        outside = np.union1d(instance.outside, worthless).astype(np.int64)
+        outside = union(instance.outside, worthless).astype(np.int64)
         self._names = _allowed(graph, instance.inside, outside)  # of the rest, in the graph
         rest = induced(graph, self._names)
         weights = None if self.weights is None else self.weights[self._names]

@@ -9,6 +9,7 @@ import numpy as np
 from app.bounds.coloring.bounds import ColoringBounds
 from app.bounds.coloring.witness import ColoringProof
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.search.coloring.baselines import COLORING_BASELINES, by_degree, dsatur, largest_first, scans
 from app.search.coloring.kernel import ColoringKernel
 from app.search.coloring.search import ColoringSearch
@@ -72,7 +73,7 @@ class ColoringTools(LabelTools):
     def restrict(self, solution: np.ndarray) -> np.ndarray:
         """A colouring of the core that follows one of the graph, repaired where that has conflicts."""
         core, colors = self.core, in_order(solution[self.kernel.nodes])
-        wrong = np.unique(core.row_of()[colors[core.row_of()] == colors[core.indices]])
+        wrong = sorted_set(core.row_of()[colors[core.row_of()] == colors[core.indices]])
         free = colors.max(initial=-1) + 1
         for node in wrong.tolist():  # in order: of two that clash the second one stays
             near = colors[core.indices[core.indptr[node] : core.indptr[node + 1]]]
@@ -91,7 +92,7 @@ class ColoringTools(LabelTools):
 
     def value(self, solution: np.ndarray) -> int:
         """The number of different colours."""
-        return len(np.unique(solution))
+        return len(sorted_set(solution))
 
     @property
     def unready(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.native.library import address, function
 from app.search.cover.start import most_edges, rows_of_kernels
 
@@ -155,10 +156,10 @@ def _one_hop_plain(graph: Graph) -> np.ndarray:
         near = near[live[near]]
         degree[near] -= 1
         weight[near] = _inverse_squares(degree[near])
-        changed = np.unique(np.concatenate([near, indices[_positions(indptr, near)[0]]]))
+        changed = sorted_set(np.concatenate([near, indices[_positions(indptr, near)[0]]]))
         changed = changed[live[changed]]
         score[changed] = _sums(indptr, indices, changed, weight)
-        touched = np.unique(np.append(changed, v) // BLOCK)
+        touched = sorted_set(np.append(changed, v) // BLOCK)
         largest[touched] = grid[touched].max(axis=1)
     return in_cover
 

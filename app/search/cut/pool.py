@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.rng import SplitMix
 
 
@@ -60,7 +61,7 @@ class Recombiner:
         gain = np.zeros(count, dtype=np.int64)
         np.add.at(gain, piece[rows[leaving]], change)
         taken = gain > 0
-        for k in np.unique(piece[differs & (gain[piece] == 0)]).tolist():
+        for k in sorted_set(piece[differs & (gain[piece] == 0)]).tolist():
             taken[k] = random.below(2)
         return a ^ (differs & taken[piece])
 

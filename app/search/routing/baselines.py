@@ -11,6 +11,7 @@ import numpy as np
 
 from app.errors import GraphError, NoneFound
 from app.graphs.deliveries import Deliveries
+from app.graphs.keys import sorted_set
 from app.graphs.metric import Metric
 from app.graphs.routes import after_of, routes_of
 from app.graphs.windows import hours_of, in_time
@@ -359,7 +360,7 @@ def bins_for(size: np.ndarray, room: int) -> int:
     total = np.append(0, np.cumsum(size))
     best = -(-int(total[-1]) // room)
     half = int(np.searchsorted(2 * size, room, side="right"))  # from here on more than half
-    for k in np.unique(size[2 * size <= room]).tolist():
+    for k in sorted_set(size[2 * size <= room]).tolist():
         first, large = (
             int(np.searchsorted(size, each, side=at)) for each, at in ((k, "left"), (room - k, "right"))
         )

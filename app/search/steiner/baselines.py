@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
+from app.graphs.keys import sorted_set
 from app.graphs.steiner import SteinerCore, canonical_tree
 from app.reductions.steiner.voronoi import nearest
 from app.search.steiner.trees import Trees
@@ -43,7 +44,7 @@ def fewest_edges(core: SteinerCore, compiled: bool = True) -> np.ndarray:
     near, chosen, front = core.towards(root), np.zeros(core.n, dtype=bool), core.terminals
     while len(front):
         chosen[front] = True
-        front = np.unique(near[front])
+        front = sorted_set(near[front])
         front = front[~chosen[front]]
     trees = Trees(core, compiled)
     trees.span(chosen, root)
@@ -89,7 +90,7 @@ def nearly_nearest(core: SteinerCore, nodes: np.ndarray) -> Ways:
 
 def _by_breadth(core: SteinerCore, nodes: np.ndarray) -> np.ndarray:
     """[n] int64, the next node on a way of fewest edges to some nodes [k]; its own where there is none."""
-    n, ends = core.n, np.unique(nodes).astype(np.int32)
+    n, ends = core.n, sorted_set(nodes).astype(np.int32)
     columns = np.concatenate([core.indices, ends])  # one node more leads to all of them
     ones, ptr = np.ones(len(columns), dtype=np.int8), np.append(core.indptr, len(columns))
     matrix = sp.csr_array((ones, columns, ptr), shape=(n + 1, n + 1))
@@ -150,7 +151,7 @@ def _forest(n: int, u: np.ndarray, v: np.ndarray, length: np.ndarray) -> np.ndar
         first, links = np.full(parts, len(a)), np.arange(len(a))
         np.minimum.at(first, a, links)
         np.minimum.at(first, b, links)
-        taken = np.unique(first[first < len(a)])
+        taken = sorted_set(first[first < len(a)])
         found.append(order[taken])
         ones = np.ones(len(taken), dtype=np.int8)
         hang = sp.csr_array((ones, (a[taken], b[taken])), shape=(parts, parts))

@@ -12,6 +12,7 @@ from app.bounds.certificate import BadCertificate
 from app.bounds.feasible import fault_of_tree
 from app.bounds.steiner.bounds import SteinerBounds
 from app.bounds.steiner.witness import SteinerBound
+from app.graphs.keys import sorted_set, union
 from app.graphs.prizes import Gadgets, Prized, best_part, cost_without, entries_of, gadgets_of, prized_of
 from app.graphs.steiner import SteinerCore, canonical_tree, forest_of_edges
 from app.proofs.kinds import PrizedProof
@@ -37,7 +38,7 @@ class Parts:
     def __init__(self, asked: Prized, compiled: bool = True) -> None:
         core = asked.core
         self.asked, self.compiled, self._row = asked, compiled, core.row_of()
-        ends = np.union1d(core.terminals, np.flatnonzero(asked.prizes))
+        ends = union(core.terminals, np.flatnonzero(asked.prizes))
         self._ends = ends if len(ends) else np.zeros(1, dtype=np.int64)
         self._core = SteinerCore(core.indptr, core.indices, core.lengths, self._ends)
         self._trees = Trees(self._core, compiled)
@@ -50,7 +51,7 @@ class Parts:
         """
         chosen = np.zeros(self.asked.core.n, dtype=bool)
         chosen[nodes] = True
-        if len(np.unique(self._parts_of(chosen)[chosen])) > 1:
+        if len(sorted_set(self._parts_of(chosen)[chosen])) > 1:
             chosen |= on_paths(self._core, np.flatnonzero(chosen))
         return self._best_of(chosen)
 
@@ -188,7 +189,7 @@ class PrizedTools(SteinerTools):
             return core_solution
         nodes = np.flatnonzero(super().lift(core_solution) >= 0)
         own = nodes[nodes < self.graph.n]
-        return self.parts.best(np.union1d(own, self.terminals) if len(own) else self._only)
+        return self.parts.best(union(own, self.terminals) if len(own) else self._only)
 
     @property
     def _only(self) -> np.ndarray:
@@ -203,7 +204,7 @@ class PrizedTools(SteinerTools):
             nodes = self.reducer.places(self.kernel, nodes)
         if not self.inner.n:
             return np.zeros(0, dtype=np.int64)
-        return joined(self.inner, np.union1d(nodes, self.inner.terminals), self.instance.compiled)
+        return joined(self.inner, union(nodes, self.inner.terminals), self.instance.compiled)
 
     def value(self, solution: np.ndarray) -> int:
         """What a tree costs, in units."""

@@ -11,6 +11,7 @@ from app.bounds.steiner.bounds import SteinerBounds
 from app.bounds.steiner.witness import SteinerBound
 from app.errors import CaseError
 from app.graphs.graph import Graph
+from app.graphs.keys import union
 from app.graphs.steiner import canonical_tree, rooted
 from app.proofs.kinds import SteinerProof
 from app.reductions.steiner.reducer import SteinerReducer, Untouched
@@ -97,7 +98,7 @@ class SteinerTools(KernelTools):
             nodes = self.reducer.places(self.kernel, nodes)
         if not self.inner.n:
             return np.zeros(0, dtype=np.int64)
-        return joined(self.inner, np.union1d(nodes, self.inner.terminals), self.instance.compiled)
+        return joined(self.inner, union(nodes, self.inner.terminals), self.instance.compiled)
 
     def as_solution(self, numbers: np.ndarray) -> np.ndarray:
         """Parents as they are."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from app.graphs.keys import sorted_set
 from app.graphs.metric import Metric
 from app.native import tour_assembly as native
 from app.rng import SplitMix
@@ -13,7 +14,7 @@ def short_edges(metric: Metric, near: np.ndarray) -> np.ndarray:
     """[m, 2] int32, the lower end first, all edges of near [n, k], shortest first, ties by their ends."""
     u = np.repeat(np.arange(metric.n, dtype=np.int64), near.shape[1])
     v = near.ravel().astype(np.int64)
-    edges = np.unique(np.minimum(u, v) * metric.n + np.maximum(u, v))
+    edges = sorted_set(np.minimum(u, v) * metric.n + np.maximum(u, v))
     edges = np.stack([edges // metric.n, edges % metric.n], axis=1)
     order = np.argsort(metric.between(edges[:, 0], edges[:, 1]), kind="stable")
     return np.ascontiguousarray(edges[order], dtype=np.int32)

@@ -29,6 +29,7 @@ from app.bounds.treewidth.quotients import least_degree
 from app.graphs.balance import balance_of
 from app.graphs.derived import induced
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 
 LEAST = 200  # nodes of a piece that is cut
 IMBALANCE = 0.2
@@ -103,7 +104,7 @@ def separator(u: np.ndarray, v: np.ndarray) -> np.ndarray:
     reached, crossed = np.zeros(len(left), dtype=bool), np.zeros(len(right), dtype=bool)
     while len(row) and len(fresh):
         reached[fresh] = True
-        over = np.unique(column[reached[row]])
+        over = sorted_set(column[reached[row]])
         over = over[~crossed[over]]
         crossed[over] = True
         fresh = partner[over]  # a largest matching leaves none of these out

@@ -24,6 +24,7 @@ from app.bounds.clique.roots import MOST, RootSearch
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.graphs.graph import from_edges, index_type
+from app.graphs.keys import sorted_set, union
 from app.graphs.lists import starts
 from app.solver.rows.cliques import GROWTH, SLOW, loads_of
 from app.solver.rows.own import OwnRows, Rounds, everywhere, row_sums
@@ -183,9 +184,9 @@ class RowRoots:
         told = []
         for part, roots in enumerate(parts):
             _, entries = row_entries(later, _places(later, roots))
-            told.append(np.unique(later.indices[entries].astype(np.int64)) * COUNT + part)
+            told.append(sorted_set(later.indices[entries].astype(np.int64)) * COUNT + part)
         told = everywhere(self.group, np.concatenate(told))
-        self._members = [np.union1d(roots, told[told % COUNT == i] // COUNT) for i, roots in enumerate(parts)]
+        self._members = [union(roots, told[told % COUNT == i] // COUNT) for i, roots in enumerate(parts)]
         sizes = [len(self._edges(part)) for part in range(COUNT)]
         return self.group.sum_integers(np.array(sizes, dtype=np.int64))
 

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from app.comm.group import Group
+from app.graphs.keys import sorted_set
 from app.solver.rows.own import LARGEST_RANK, OwnRows, entries_of, everywhere, keyed, row_counts
 
 NONE = -1
@@ -39,7 +40,7 @@ def _least_free(rows: OwnRows, at: np.ndarray, colour: np.ndarray) -> np.ndarray
     of, entries = entries_of(rows.indptr, at)
     near = colour[rows.indices[entries]].astype(np.int64)
     width = len(rows.nodes) + rows.n + 1
-    pairs = np.unique(of[near != NONE] * width + near[near != NONE])
+    pairs = sorted_set(of[near != NONE] * width + near[near != NONE])
     row, taken = np.divmod(pairs, width)
     place = np.arange(len(row)) - np.searchsorted(row, row)
     found = np.bincount(row, minlength=len(at))  # where 0 .. count-1 are taken

@@ -8,6 +8,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.proofs.kinds import DominationProof
 from app.reductions.domination.reducer import COLUMNS, Step
 from app.solver.rows.domination_bound import DominationRowBound, bound_dominations
@@ -94,7 +95,7 @@ class DominationRows(RowKind):
                 self._by[step.nodes] = step.by
         while not self.rows.allowed[nodes].all():
             nodes = np.where(self.rows.allowed[nodes], nodes, self._by[nodes])
-        return np.unique(nodes)
+        return sorted_set(nodes)
 
     @cached_property
     def _by(self) -> np.ndarray:

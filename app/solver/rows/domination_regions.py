@@ -10,6 +10,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.solver.rows.dominations import DominationsReduced
 from app.solver.rows.own import everywhere, row_least
 from app.solver.rows.regions import (
@@ -104,7 +105,7 @@ class DominationRegions(Regions):
 
     def kinds(self, told: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """With the nodes that may come in."""
-        nodes = np.unique(np.concatenate([told[:, 0], edges[:, 1]]))
+        nodes = sorted_set(np.concatenate([told[:, 0], edges[:, 1]]))
         kinds = np.zeros(len(nodes), dtype=np.int64)
         kinds[np.searchsorted(nodes, told[:, 0])] = told[:, 1]
         kinds[np.searchsorted(nodes, edges[:, 1])] |= FREE

@@ -12,6 +12,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.graphs.graph import Graph, holds_entries
+from app.graphs.keys import sorted_set
 from app.solver.rows.own import (
     LEAST_SHARE,
     NO_KEY,
@@ -164,7 +165,7 @@ class _Held:
         mine = np.repeat(swap[coming.nodes], coming.degrees())
         later = np.maximum(mine, swap[coming.indices])[mine != swap[coming.indices]]
         kept = np.ones(len(u), dtype=bool)
-        kept[everywhere(self.group, np.unique(later))] = False
+        kept[everywhere(self.group, sorted_set(later))] = False
         return kept
 
 
@@ -246,4 +247,4 @@ def _marked(group: Group, rows: OwnRows, mask_own: np.ndarray) -> np.ndarray:
 
 def _key_holders(group: Group, keys: np.ndarray, told: np.ndarray) -> np.ndarray:
     """[n] bool, the nodes whose keys [n] are among those that ranks tell. Ranks: all call."""
-    return np.isin(keys, everywhere(group, np.unique(told)))
+    return np.isin(keys, everywhere(group, sorted_set(told)))

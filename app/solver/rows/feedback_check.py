@@ -6,6 +6,7 @@ from scipy.sparse import csr_array
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.solver.rows.feedback import FeedbackReduced
 from app.solver.rows.kinds import require
 from app.solver.rows.own import everywhere
@@ -52,7 +53,7 @@ def _check_step(
     n = len(left)
     require(bool(((step[:, 0] >= 0) & (step < max(n, 1)).all(axis=1)).all()), "an unknown node")
     require(bool((step[:, 1:] >= NONE).all()), "an unknown node")
-    require(bool(left[step[:, 0]].all()) and len(np.unique(step[:, 0])) == len(step), "a node goes twice")
+    require(bool(left[step[:, 0]].all()) and len(sorted_set(step[:, 0])) == len(step), "a node goes twice")
     gone = np.zeros(n + 1, dtype=bool)  # the last place is that of NONE
     gone[step[:, 0]] = True
     require(not gone[step[:, 1:]].any(), "two neighbours go at once")

@@ -17,6 +17,7 @@ from app.gnn.parameters import Parameters
 from app.graphs.formats.memory import stream_of
 from app.graphs.formats.readers import open_graph_set
 from app.graphs.graph import Graph
+from app.graphs.keys import sorted_set
 from app.partition.load import Loaded, generate_set, share_blocks, with_shared_blocks
 from app.plots.runs import plot_quality
 from app.problems.problem import Problem
@@ -233,7 +234,7 @@ def _shown(ratio: float | None) -> str:
 def _row(tests: TestSet, label: str, seed: int | str, sizes: np.ndarray) -> dict[str, Any]:
     """One line of the table: AAR, AAR by size, and of covers the ratio of the independent sets n - |C|."""
     nodes, found = np.array([g.graph.n for g in tests.graphs]), ratios(tests, sizes)
-    by_size = {int(n): _rounded(mean_ratio(found[nodes == n])) for n in np.unique(nodes)}
+    by_size = {int(n): _rounded(mean_ratio(found[nodes == n])) for n in sorted_set(nodes)}
     row = {
         "family": tests.family, "policy": label, "seed": seed, "ratio": _rounded(mean_ratio(found)),
         "by_nodes": by_size,
