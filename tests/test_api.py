@@ -541,6 +541,7 @@ def test_wrong_settings_are_named(settings, said):
         solve(nx.path_graph(4), settings=settings)
 
 
+OF_FOLDS = ("seeds", "trials", "fold_validation")
 PATH, TRIPLES = nx.path_graph(6), [(0, 0, 1), (1, 0, 2)]
 OF_DRAWN = {"generator": "ba", "nodes": 9, "d": 2}
 
@@ -555,9 +556,9 @@ OF_DRAWN = {"generator": "ba", "nodes": 9, "d": 2}
         (lambda more: TrainingRun(graphs=OF_DRAWN, **more), ()),
         (lambda more: gym_environment([PATH], settings=more), ()),
         (lambda more: embed(PATH, settings=more), ()),
-        (lambda more: classify(PATH, None, [0, 1] * 3, settings=more), ("seeds", "trials", "fold_validation")),
+        (lambda more: classify(PATH, None, [0, 1] * 3, settings=more), OF_FOLDS),
         (lambda more: forecast(PATH, np.ones((60, 6)), settings=more), ("seeds", "trials", "fold_training")),
-        (lambda more: find_links(PATH, settings=more), ("seeds", "trials", "fold_validation")),
+        (lambda more: find_links(PATH, settings=more), OF_FOLDS),
         (lambda more: predict_links(TRIPLES, settings=more), ("seeds", "trials")),
     ],
 )
