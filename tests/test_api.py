@@ -541,31 +541,37 @@ def test_wrong_settings_are_named(settings, said):
         solve(nx.path_graph(4), settings=settings)
 
 
+OF_FOLDS = ("seeds", "trials", "fold_validation")
 PATH, TRIPLES = nx.path_graph(6), [(0, 0, 1), (1, 0, 2)]
 OF_DRAWN = {"generator": "ba", "nodes": 9, "d": 2}
 
 
 @pytest.mark.mpi_skip
 @pytest.mark.parametrize(
-    "call",
+    ("call", "read"),
     [
-        lambda more: solve(PATH, settings=more),
-        lambda more: check(PATH, [1, 3], settings=more),
-        lambda more: train({"train.graphs": OF_DRAWN} | more),
-        lambda more: TrainingRun(graphs=OF_DRAWN, **more),
-        lambda more: gym_environment([PATH], settings=more),
-        lambda more: classify(PATH, None, [0, 1] * 3, settings=more),
-        lambda more: embed(PATH, settings=more),
-        lambda more: forecast(PATH, np.ones((60, 6)), settings=more),
-        lambda more: find_links(PATH, settings=more),
-        lambda more: predict_links(TRIPLES, settings=more),
+        (lambda more: solve(PATH, settings=more), ()),
+        (lambda more: check(PATH, [1, 3], settings=more), ()),
+        (lambda more: train({"train.graphs": OF_DRAWN} | more), ()),
+        (lambda more: TrainingRun(graphs=OF_DRAWN, **more), ()),
+        (lambda more: gym_environment([PATH], settings=more), ()),
+        (lambda more: embed(PATH, settings=more), ()),
+        (lambda more: classify(PATH, None, [0, 1] * 3, settings=more), OF_FOLDS),
+        (lambda more: forecast(PATH, np.ones((60, 6)), settings=more), ("seeds", "trials", "fold_training")),
+        (lambda more: find_links(PATH, settings=more), OF_FOLDS),
+        (lambda more: predict_links(TRIPLES, settings=more), ("seeds", "trials")),
     ],
 )
-def test_studies_that_nothing_reads_are_refused_in_the_words_of_case_files(call):
-    for key, value in (("rounds", 3), ("seeds", [7]), ("kind", "folds"), ("trials", 4)):
-        with pytest.raises(CaseError) as found:
-            call({f"study.{key}": value})
-        assert str(found.value) == f'settings: study.{key}: is read by run.task = "study"; leave it out'
+def test_studies_that_no_call_reads_are_refused_in_the_words_of_case_files(call, read):
+    """What a call reads beside folds or vary is taken: settings serve a tuning and what follows it."""
+    told = {"seeds": [7], "trials": 4, "race": 2, "fold_validation": "none", "fold_training": "sliding"}
+    taken = {f"study.{key}": told[key] for key in read}
+    for key, value in (told | {"rounds": 3, "kind": "folds", "folds": 4, "vary": ["hidden 2 4"]}).items():
+        if key not in (*read, *(("race",) if read else ())):
+            with pytest.raises(CaseError) as found:
+                call(taken | {f"study.{key}": value})
+            said = f'settings: study.{key}: is read by run.task = "study"; leave it out'
+            assert str(found.value).startswith(said), key
 
 
 @pytest.mark.mpi_skip
@@ -591,7 +597,9 @@ def test_settings_of_studies_that_calls_read_are_taken():
     asked = few | {"study.kind": "folds", "study.folds": 3, "study.fold_validation": "none"}
     assert len(classify(ring, None, classes, folds=3, settings=asked).folds) == 3
     asked = few | {"graph.splits": "random", "study.seeds": [1], "study.trials": 2, "study.latency_us": 9}
-    assert len(classify(ring, None, classes, vary={"hidden": [2, 3]}, settings=asked).trials) == 2
+    tuned = classify(ring, None, classes, vary={"hidden": [2, 3]}, settings=asked)
+    assert len(tuned.trials) == 2
+    assert classify(ring, None, classes, settings=asked | tuned.settings).epochs == 1
     for more, said in (
         ({"study.seeds": [1]}, "study.seeds: is not read beside folds"),
         ({"study.fold_training": "sliding"}, "study.fold_training: is not read beside folds"),

@@ -96,13 +96,10 @@ def test_states_are_the_large_components(group, exchange, looks, most, monkeypat
 
 def gone_back(graph, needed, most):
     """What is left of a set, the node that makes the smallest component first, as NetworkX sees it."""
-    needed = set(needed)
+    whole, needed = as_networkx(graph), set(needed)
     while needed:
-        made = []
-        for v in needed:
-            left = as_networkx(graph)
-            left.remove_nodes_from(needed - {v})
-            made.append((len(nx.node_connected_component(left, v)), v))
+        left = set(whole) - needed
+        made = [(len(nx.node_connected_component(whole.subgraph(left | {v}), v)), v) for v in needed]
         if min(made)[0] > most:
             break
         needed.remove(min(made)[1])
@@ -171,6 +168,32 @@ def test_trees_are_broken_by_the_fewest_nodes(group, most):
         assert largest(graph, nodes.tolist()) <= most
         sets = (each for size in range(12) for each in combinations(range(graph[0]), size))
         assert len(nodes) == len(next(each for each in sets if largest(graph, list(each)) <= most))
+
+
+def test_of_nodes_with_weights_the_lightest_end_stays(group):
+    draws, others = np.random.default_rng(7), 0
+    for seed in range(8):
+        graph = growing_graph(60, 2, seed)
+        block, problem = make_block(group, graph), Dismantling(4.0)
+        weights = draws.integers(1, 40, 60).astype(np.float32)
+        chosen_at = np.argsort(draws.permutation(60)).astype(np.int32)
+        own = np.full(block.n_own, -1, dtype=np.int32)
+        own[: block.n_real] = chosen_at[block.lo : block.lo + block.n_real]
+        plain = finished_rollout(group, problem, block, own, 60)
+        found = []
+        for end in (plain.solution_own, *broken_trees(group, block, problem, own)):
+            end = end.copy()
+            back = parts_redundant(group, block, own, end, 4) - block.lo
+            end[back[(back >= 0) & (back < block.n_real)]] = False
+            found.append(whole_rows(group, block, end))
+        fewest = min(found, key=np.count_nonzero)
+        block.node_weights = weights[block.lo : block.lo + block.n_real]
+        kept = drop_redundant(group, plain)
+        taken = whole_rows(group, block, kept.solution_own)
+        assert weights[taken].sum() == min(weights[end].sum() for end in found)
+        assert kept.objective == taken.sum()
+        others += weights[taken].sum() < weights[fewest].sum()
+    assert others
 
 
 @alone

@@ -71,7 +71,7 @@ def embed(
     recipe |= {"graph.features": WORDS["features"]} if features is None else {}
     given = {"embed.dimension": dimension, "embed.clusters": clusters}
     recipe |= {key: value for key, value in given.items() if value is not None}
-    context, model = begin(begun, Asked(None, None, {}), recipe, comm, verbose)
+    context, model = begin(begun, Asked(None, None, {}, (), ()), recipe, comm, verbose)
     refuse_level(context, "embed")
     with raise_together(context.group, "reading the settings"):
         _refuse_twice(context, given)

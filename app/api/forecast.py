@@ -257,13 +257,13 @@ def _begun(
             if setting(settings, "gnn", "epochs") == 0 and not in_file:
                 over |= {"gnn.epochs": 1}  # no more than a case without gnn.weights may have: _with_weights
         chosen = merged({"run.task": "classify"}, recipe, settings, over)
-    context = context_of_settings(chosen, comm, verbose, by_task=not asked.word)
+    context = context_of_settings(chosen, comm, verbose, by_task=False)
     refuse_level(context, "forecast")
     with raise_together(context.group, "reading the settings"):
         if asked.word:
             check_study_network(context.case.gnn)
             asked.refuse_members(context)
-            asked.refuse_unread(context, settings)
+        asked.refuse_unread(context, settings)
         for key in ("series", "covariates", "shared_covariates"):
             if getattr(context.case.graph, key):
                 raise CaseError(f"settings: graph.{key}: the argument {key} would be right")

@@ -29,13 +29,15 @@ class Asked:
     """What a call asks for in place of one training, if anything: `folds`, or settings to `vary`.
 
     beside     arguments that folds take the place of, by name
-    of_folds   keys of [study] that folds of the call read beside their number
+    of_folds, of_tunings   keys of [study] that folds of the call, and its tunings, read beside what is asked
+               for; one training takes them, so that settings serve a tuning and what is trained after it
     """
 
     folds: int | None
     vary: dict[str, Any] | None
     beside: dict[str, Any]
     of_folds: tuple[str, ...] = ("fold_validation",)
+    of_tunings: tuple[str, ...] = OF_TUNINGS
 
     @property
     def word(self) -> str:
@@ -73,19 +75,19 @@ class Asked:
             raise CaseError(f"gnn.members: is not read beside {self.word}; leave it out")
 
     def refuse_unread(self, context: Context, settings: Any) -> None:
-        """Refuse keys of [study] that folds, or tunings, do not read, or that say otherwise than the
-        arguments. Raises CaseError.
+        """Refuse keys of [study] that the call does not read, or that say otherwise than its arguments.
+        Raises CaseError.
         """
-        if not self.word:
-            return
-        study = context.case.study
-        read = ("kind", self.word, *(self.of_folds if self.word == "folds" else OF_TUNINGS), *READ_BY_ALL)
+        study, given = context.case.study, ("kind", self.word) if self.word else ()
+        by_word = {"folds": self.of_folds, "vary": self.of_tunings}
+        read = (*given, *by_word.get(self.word, (*self.of_folds, *self.of_tunings)), *READ_BY_ALL)
         unread = [*changed(study, (key for key in StudyCase.__struct_fields__ if key not in read))]
-        for key in ("kind", self.word):
+        for key in given:
             told = setting(settings, "study", key)
             unread += [key] if told is not None and not np.array_equal(told, getattr(study, key)) else []
         if unread:
-            raise CaseError(f"settings: study.{unread[0]}: is not read beside {self.word}; leave it out")
+            why = f"not read beside {self.word}" if self.word else 'read by run.task = "study"'
+            raise CaseError(f"settings: study.{unread[0]}: is {why}; leave it out")
 
     def done(
         self, context: Context, examples: Examples, train: Callable[[Context], Any],
@@ -113,7 +115,7 @@ def begin(
     with reading_together(comm):
         over = begun.keys() | asked.keys(begun.weights)
         chosen = merged({"run.task": "classify"}, recipe, begun.settings, over)
-    context, model = begun.put(context_of_settings(chosen, comm, verbose, by_task=not asked.word), SavedModel)
+    context, model = begun.put(context_of_settings(chosen, comm, verbose, by_task=False), SavedModel)
     asked.check(context, begun.settings)
     refuse_data_keys(context.case, "classify")
     return context, model

@@ -88,7 +88,7 @@ def classify_relational(
     Source     Schlichtkrull et al. 2018; on ranks as in Kibata et al. 2020
     """
     triples = os.fspath(triples) if isinstance(triples, os.PathLike) else triples
-    begun, asked = Begun(weights, "rgcn", settings), Asked(None, vary, {})
+    begun, asked = Begun(weights, "rgcn", settings), Asked(None, vary, {}, of_folds=())
     context = _context(triples, "classes", begun, asked, comm, verbose)
     context, model = begun.put(context, SavedRgcn)
     group, case = context.group, context.case
@@ -199,7 +199,7 @@ def predict_links(
     """
     triples, val, test = (os.fspath(x) if isinstance(x, os.PathLike) else x for x in (triples, val, test))
     others = {number: each for number, each in ((VALID, val), (TEST, test)) if each is not None}
-    begun, asked = Begun(weights, "rgcn", settings), Asked(None, vary, {})
+    begun, asked = Begun(weights, "rgcn", settings), Asked(None, vary, {}, of_folds=())
     context = _context(triples, "links", begun, asked, comm, verbose, others, scorer)
     context, model = begun.put(context, SavedRgcn)
     with raise_together(context.group, "reading the triples"):
@@ -267,7 +267,7 @@ def _context(
         sets = {f"rgcn.{SET_KEYS[number]}": path for number, path in (others or {}).items()}
         files = {"graph.path": triples, **sets}
     chosen = merged(chosen, begun.settings, over, files)
-    context = context_of_settings(chosen, comm, verbose, by_task=not asked.word)
+    context = context_of_settings(chosen, comm, verbose, by_task=False)
     case = context.case
     asked.refuse_unread(context, begun.settings)
     for key, found, right in (

@@ -1,5 +1,6 @@
 """Rollouts: a policy solves graphs (RL4GO Alg. 2), many side by side, or one by a selection rule."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -370,7 +371,8 @@ def count_chosen(group: Group, solution_own: np.ndarray) -> int:
 
 def drop_redundant(group: Group, rollout: Rollout) -> Rollout:
     """Take out the nodes that the solution does not need, where the problem has such; of several solutions
-    that the choices lead to (app/rl/other_ends.py) the first of the fewest nodes stays. Ranks: all call.
+    that the choices lead to (app/rl/other_ends.py) the first of the fewest nodes stays, where these have
+    weights of the lightest. Ranks: all call.
     """
     problem, block = rollout.problem, rollout.block
     if not problem.redundancy:
@@ -379,8 +381,18 @@ def drop_redundant(group: Group, rollout: Rollout) -> Rollout:
     if problem.redundancy in OTHER_ENDS:
         for solution_own in OTHER_ENDS[problem.redundancy](group, block, problem, rollout.chosen_at_own):
             other = _dropped(group, rollout, solution_own, count_chosen(group, solution_own))
-            kept = other if other.objective < kept.objective else kept
+            kept = other if _cost(group, other) < _cost(group, kept) else kept
     return kept
+
+
+def _cost(group: Group, rollout: Rollout) -> float:
+    """Nodes of a solution, or what these weigh, rounded once (fsum). Ranks: all call; identical on all."""
+    weights = rollout.block.node_weights
+    if weights is None:
+        return rollout.objective
+    own = weights[rollout.solution_own]
+    counts = group.gather_integers(np.array([len(own)]))[:, 0].tolist()
+    return math.fsum(group.gather_host(own, counts).tolist())
 
 
 def _dropped(group: Group, rollout: Rollout, solution_own: np.ndarray, nodes: int) -> Rollout:
