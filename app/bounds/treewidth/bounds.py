@@ -188,7 +188,8 @@ class WidthBounds(EliminationBounds):
             self._cut()
 
     def _search(self, graph: Graph, most: int, limit: int, weights: np.ndarray | None) -> Found:
-        return blocks.seek_blocks(graph, most, limit, weights, self._compiled)
+        left = self._end - time.perf_counter()
+        return blocks.seek_blocks(graph, most, limit, weights, self._compiled, left)
 
     def _set_bytes(self, n: int) -> int:
         return blocks.row_bytes(n)
