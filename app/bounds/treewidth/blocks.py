@@ -39,6 +39,7 @@ Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 BLOCKS = function("lk_block_seek", Long, Long, Pointer, Pointer, *[Long] * 3, Pointer, Pointer, returns=Long)
 MOST_NODES = 512  # eight words
 MOST_SECONDS = 1e9  # of a clock
+PLAIN_ROW_BYTES = 400  # numbers, tuples and lists of Python, but for the nodes of the sets
 
 
 def _words(n: int) -> int:
@@ -46,9 +47,9 @@ def _words(n: int) -> int:
     return 1 << max(-(-n // 64) - 1, 0).bit_length()
 
 
-def row_bytes(n: int) -> int:
+def row_bytes(n: int, compiled: bool = True) -> int:
     """What each row takes that a search may hold."""
-    return 40 * _words(n) + 56
+    return 40 * _words(n) + (56 if compiled and BLOCKS else PLAIN_ROW_BYTES)
 
 
 def _nanoseconds(seconds: float) -> int:
