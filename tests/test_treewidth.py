@@ -293,6 +293,17 @@ def test_contractions_have_the_same_bits_without_kernels_and_in_parts(seed):
 
 
 @alone
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_search_that_is_late_ends_and_says_nothing(compiled):
+    graph = whole(nx.gnp_random_graph(40, 0.15, seed=1))
+    most = int(tree_of(graph, greedy(graph, BY_FILL)).bag.max())
+    full = seek_blocks(graph, most - 4, 1 << 20, None, compiled)
+    late = seek_blocks(graph, most - 4, 1 << 20, None, compiled, 0.0)
+    assert full.known and full.order is None
+    assert not late.known and late.order is None and late.states < full.states
+
+
+@alone
 @pytest.mark.parametrize("seed", range(3))
 def test_orders_of_atoms_are_joined_without_kernels_too(seed):
     given = nx.disjoint_union(nx.gnp_random_graph(12, 0.4, seed=seed), partial_tree(30, 3, 0.9, seed))

@@ -1,14 +1,18 @@
 /* Whether a graph has a tree decomposition without a heavy bag, by the blocks that have one.
    app/bounds/treewidth/blocks.py says how it goes and why; plain_blocks.py has the same with the same results.
    Sets of nodes are rows of W words, of which there are 1, 2, 4 or 8. */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include <stdlib.h>
+#include <time.h>
 
 #include "common.h"
 
 typedef uint64_t Word;
 #define MOST_WORDS 8
 #define COMPARED 256 /* clusters that are compared cost as much as one that is kept */
-#define FULL (-1)    /* more than `limit` rows would be held */
+#define FULL (-1)    /* more than `limit` rows would be held, or time is over */
+#define LOOKS 16     /* bags between two looks at the clock */
+#define COMPARES 4096 /* and clusters */
 
 #define EACH(i) for (int64_t i = 0; i < W; i++)
 #define NODES(set, v)                                                                                                  \
@@ -28,7 +32,8 @@ typedef struct {
 } Waiting;
 
 typedef struct {
-    int64_t n, most, limit, held, compared, root, queued, clusters, waits;
+    int64_t n, most, limit, held, compared, root, queued, clusters, waits, taken;
+    int64_t end; /* when time is over, of `now`; INT64_MAX: never */
     const Word *near;
     const int64_t *weight;
     Rows part, bag;   /* components of the graph without a bag; bags */
@@ -62,6 +67,16 @@ INLINE int meets(const Word *set, const Word *other, const int64_t W) {
 INLINE int64_t first_of(const Word *set, const int64_t W) {
     EACH(i) if (set[i]) return i * 64 + __builtin_ctzll(set[i]);
     return -1;
+}
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int late(const Blocks *b) {
+    return b->end < INT64_MAX && now() > b->end;
 }
 
 /* The nodes that are not in a set. */
@@ -125,6 +140,7 @@ INLINE int64_t part_number(Blocks *b, const Word *part, const int64_t W) {
 INLINE int take_bag(Blocks *b, int64_t number, int first, const int64_t W) {
     Word left[MOST_WORDS], bag[MOST_WORDS], part[MOST_WORDS], around[MOST_WORDS], needed[MOST_WORDS];
     int64_t count = 0, unknown = 0;
+    if (b->taken++ % LOOKS == LOOKS - 1 && late(b)) return FULL;
     EACH(i) bag[i] = b->bag.row[number * W + i], needed[i] = 0;
     others(b, bag, left, W);
     for (int64_t v; (v = first_of(left, W)) >= 0; count++) {
@@ -196,6 +212,7 @@ INLINE int follow(Blocks *b, int64_t block, const int64_t W) {
     const int64_t known = b->clusters;
     for (int64_t c = 0; c < known; c++) {
         const Word *other = b->cluster + c * 3 * W;
+        if (c % COMPARES == COMPARES - 1 && late(b)) return FULL;
         if (meets(other, closed, W) || !meets(other + 2 * W, edge, W)) continue;
         EACH(i) around[i] = other[W + i] | edge[i];
         if (weigh(b, around, W) > b->most) continue;
@@ -261,11 +278,14 @@ static void drop(Blocks *b) {
 }
 
 /* Is there a tree decomposition of a graph in which no bag weighs more than `most`? 1: order [n] stands for
-   it; 0: there is none; -1: more than `limit` rows would be held; -2: memory is short. held: how many were.
-   near   [n, words] words, the neighbours of each node */
+   it; 0: there is none; -1: more than `limit` rows would be held, or time is over; -2: memory is short. held: how many
+   rows were.
+   near   [n, words] words, the neighbours of each node
+   time   nanoseconds that it may take, below 0: all that it needs */
 int64_t lk_block_seek(int64_t n, int64_t words, const Word *near, const int64_t *weight, int64_t most, int64_t limit,
-                      int32_t *order, int64_t *held) {
+                      int64_t time, int32_t *order, int64_t *held) {
     Blocks b = {.n = n, .most = most, .limit = limit, .near = near, .weight = weight};
+    b.end = time < 0 ? INT64_MAX : now() + time;
     int64_t found = -2;
     if (make(&b, words)) {
         found = words == 1 ? search(&b, 1) : words == 2 ? search(&b, 2) : words == 4 ? search(&b, 4) : search(&b, 8);

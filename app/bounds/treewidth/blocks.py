@@ -26,6 +26,7 @@ Source   potential maximal cliques: Bouchitte and Todinca, SIAM Journal on Compu
 """
 
 import ctypes
+import math
 
 import numpy as np
 
@@ -35,8 +36,10 @@ from app.graphs.graph import Graph
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
-BLOCKS = function("lk_block_seek", Long, Long, Pointer, Pointer, Long, Long, Pointer, Pointer, returns=Long)
+BLOCKS = function("lk_block_seek", Long, Long, Pointer, Pointer, *[Long] * 3, Pointer, Pointer, returns=Long)
 MOST_NODES = 512  # eight words
+MOST_SECONDS = 1e9  # of a clock
+PLAIN_ROW_BYTES = 400  # numbers, tuples and lists of Python, but for the nodes of the sets
 
 
 def _words(n: int) -> int:
@@ -44,31 +47,39 @@ def _words(n: int) -> int:
     return 1 << max(-(-n // 64) - 1, 0).bit_length()
 
 
-def row_bytes(n: int) -> int:
+def row_bytes(n: int, compiled: bool = True) -> int:
     """What each row takes that a search may hold."""
-    return 40 * _words(n) + 56
+    return 40 * _words(n) + (56 if compiled and BLOCKS else PLAIN_ROW_BYTES)
+
+
+def _nanoseconds(seconds: float) -> int:
+    """For the kernel; -1 where there are more than it could count."""
+    return int(max(seconds, 0.0) * 1e9) if seconds < MOST_SECONDS else -1
 
 
 def seek_blocks(
-    graph: Graph, most: int, limit: int, weights: np.ndarray | None = None, compiled: bool = True
-) -> Found:
+    graph: Graph, most: int, limit: int, weights: np.ndarray | None = None, compiled: bool = True,
+    seconds: float = math.inf,
+) -> Found:  # fmt: skip
     """Whether a graph of up to MOST_NODES nodes has an order without a bag heavier than `most`.
 
     limit     rows that may be held: components, bags, clusters, waiting ones; comparisons count a little
     weights   [n] int64, above 0; None: all one
+    seconds   that it may take, but for the last rows; then nothing is known
     """
     if not graph.n:
         return Found(np.zeros(0, dtype=np.int64), True, 0)
     near = words_of(graph)
     if not (compiled and BLOCKS):
-        order, known, held = plain.seek_blocks(near, most, limit, weights)
+        order, known, held = plain.seek_blocks(near, most, limit, weights, seconds)
         return Found(None if order is None else np.array(order, dtype=np.int64), known, held)
     words = _words(graph.n)
     sets = np.frombuffer(b"".join(each.to_bytes(8 * words, "little") for each in near), dtype="<u8")
     weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.int64)
     found, told = np.empty(graph.n, dtype=np.int32), np.zeros(1, dtype=np.int64)
     given, made = (sets, weights), (found, told)
-    end = BLOCKS(graph.n, words, *map(address, given), most, limit, *map(address, made))
+    limits = most, limit, _nanoseconds(seconds)
+    end = BLOCKS(graph.n, words, *map(address, given), *limits, *map(address, made))
     if end < -1:
         raise MemoryError("blocks of tree decompositions")
     return Found(found.astype(np.int64) if end == 1 else None, end >= 0, int(told[0]))

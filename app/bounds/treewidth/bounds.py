@@ -8,9 +8,9 @@ import numpy as np
 
 from app.bounds.orders import OrderBounds, OrderPart
 from app.bounds.treewidth import blocks, cycles, exact, minors
-from app.bounds.treewidth.atoms import atoms_of, joined
+from app.bounds.treewidth.atoms import MOST_CUT, atoms_of, joined
 from app.bounds.treewidth.exact import Found
-from app.bounds.treewidth.orders import BY_FILL, greedy, tree_of
+from app.bounds.treewidth.orders import BY_DEGREE, BY_FILL, greedy, tree_of
 from app.graphs.derived import induced
 from app.graphs.graph import Graph
 
@@ -24,7 +24,9 @@ PROBES = 32, 48, 64, 96, 128  # nodes of minors that are searched
 TURNS = 8  # of all of these by both rules, each with more sets; one without a clock
 MOST_SETS, WITHOUT_CLOCK, PLAIN_WITHOUT_CLOCK = 1 << 24, 1 << 18, 1 << 12  # of one search of many nodes
 FEW_NODES = 64
-CUT_SECONDS = 1e-6  # of cutting a graph, for each node times entry; of the first bound for each entry
+BOUND_SECONDS = 1e-6  # of the first bound, for each entry
+CUT_SECONDS = 3e-7  # of cutting a graph, for each node times entry
+GREEDY_WORK = 1 << 24  # of an order of a part of many nodes: less than a tenth of a second
 
 
 @dataclass(eq=False)
@@ -70,7 +72,7 @@ class EliminationBounds(OrderBounds):
     @property
     def least_seconds(self) -> float:
         """An estimate of the first call."""
-        return 0.0 if self.method else CUT_SECONDS * len(self._graph.indices)
+        return 0.0 if self.method else BOUND_SECONDS * len(self._graph.indices)
 
     @property
     def gaining(self) -> bool:
@@ -106,8 +108,23 @@ class EliminationBounds(OrderBounds):
             weights = None if self._weights is None else self._weights[nodes]
             part = Atom(nodes, induced(self._graph, nodes), weights, self.fill, self._compiled)
             if part.graph.n <= self.most_nodes:
-                part.hear(greedy(part.graph, BY_FILL, None, self._compiled))
+                self._start(part)
             self._parts.append(part)
+
+    def _start(self, part: Atom) -> None:
+        """The first order of a part; by new edges it takes long in dense graphs, and without kernels."""
+        few = part.graph.n <= FEW_NODES
+        if not few:
+            part.hear(greedy(part.graph, BY_DEGREE, None, self._compiled))
+        if few or self._compiled:
+            part.hear(greedy(part.graph, BY_FILL, None, self._compiled, GREEDY_WORK))
+
+    @property
+    def _cuts(self) -> bool:
+        """Whether there is time to cut the graph."""
+        work = self._graph.n * len(self._graph.indices)
+        seconds = CUT_SECONDS * work if work <= MOST_CUT else 0.0
+        return time.perf_counter() + seconds < self._end
 
     def _fits(self, part: Atom) -> bool:
         """Whether there is room and time for the next search of a part."""
@@ -184,14 +201,15 @@ class WidthBounds(EliminationBounds):
         self.minors, self.minor = 0, np.full(self._graph.n, -1, dtype=np.int64)
         self.method = MINOR
         self._contract(end)
-        if time.perf_counter() < end:
+        if self._cuts:
             self._cut()
 
     def _search(self, graph: Graph, most: int, limit: int, weights: np.ndarray | None) -> Found:
-        return blocks.seek_blocks(graph, most, limit, weights, self._compiled)
+        left = self._end - time.perf_counter()
+        return blocks.seek_blocks(graph, most, limit, weights, self._compiled, left)
 
     def _set_bytes(self, n: int) -> int:
-        return blocks.row_bytes(n)
+        return blocks.row_bytes(n, self._compiled)
 
     def _contractions(self) -> minors.Contractions:
         """Those that are under way, or the next ones: by either rule, equal nodes told apart by a seed."""
@@ -320,7 +338,8 @@ class FillBounds(EliminationBounds):
         self.ptr, self.nodes = cycles.packed(self._graph, lambda: time.perf_counter() > end)
         self.value = self._graph.edges + self.packed
         self.method = CYCLES
-        self._cut()
+        if self._cuts:
+            self._cut()
         bound = self.nodes[self.ptr[:-1]], np.diff(self.ptr) - 3
         for part in self._parts:
             inside = np.isin(self.nodes, part.nodes)

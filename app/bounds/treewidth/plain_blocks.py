@@ -3,6 +3,8 @@
 Sets of nodes are the bits of numbers.
 """
 
+import math
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,7 +13,7 @@ COMPARED = 256  # clusters that are compared cost as much as one that is kept
 
 
 class _Full(Exception):
-    """More rows than the limit."""
+    """More rows than the limit, or time is over."""
 
 
 def _nodes(bits: int) -> Iterator[int]:
@@ -23,8 +25,11 @@ def _nodes(bits: int) -> Iterator[int]:
 class _Search:
     """One search; see app/bounds/treewidth/blocks.py."""
 
-    def __init__(self, near: list[int], most: int, limit: int, weights: np.ndarray | None) -> None:
+    def __init__(
+        self, near: list[int], most: int, limit: int, weights: np.ndarray | None, seconds: float
+    ) -> None:
         self.near, self.most, self.limit = near, most, limit
+        self.end = time.perf_counter() + seconds
         self.weight = [1] * len(near) if weights is None else weights.tolist()
         self.all = (1 << len(near)) - 1
         self.held = self.compared = 0
@@ -40,6 +45,10 @@ class _Search:
             self.held += 1
             raise _Full
         self.held += 1
+
+    def look(self) -> None:
+        if time.perf_counter() > self.end:
+            raise _Full
 
     def fits(self, bits: int) -> bool:
         return sum(self.weight[v] for v in _nodes(bits)) <= self.most
@@ -69,6 +78,7 @@ class _Search:
         return self.bag_of[part]
 
     def take(self, bag: int, first: bool) -> bool:
+        self.look()
         beside, needed, whole = [], 0, True
         for part, around in self.components(self.all & ~bag):
             beside.append((part, around))
@@ -108,6 +118,7 @@ class _Search:
         if any(self.take(bag, False) for bag in list(self.waiting[part])):
             return True
         edge = self.component(part, (part & -part).bit_length() - 1)[1]
+        self.look()
         known = list(self.clusters)
         for nodes, around, common in known:
             if nodes & (part | edge) or not common & edge or not self.fits(around | edge):
@@ -139,10 +150,10 @@ class _Search:
 
 
 def seek_blocks(
-    near: list[int], most: int, limit: int, weights: np.ndarray | None
+    near: list[int], most: int, limit: int, weights: np.ndarray | None, seconds: float = math.inf
 ) -> tuple[list[int] | None, bool, int]:
     """An order without a heavier bag, or None; whether that is known; the rows that were held."""
-    search = _Search(near, most, limit, weights)
+    search = _Search(near, most, limit, weights, seconds)
     try:
         found, known = search.search(), True
     except _Full:
