@@ -5,6 +5,7 @@
 A GRAPH is a file, or one drawn from a SEED: torus:N:SEED (a square grid, closed, of weights 1 and -1),
 er:N:DEGREE:SEED (a mean degree), ba:N:D:SEED (scale-free), planar:N:SEED (two Delaunay triangulations of
 random points, one above the other: the kind of G14, G35 and G51). An ending `/signs` draws weights 1 and -1.
+quadratic:N:SEED is a function of bench/quadratic.py: the largest cut is its least value, times -1.
 Reductions come first, and are counted. A cell is the mean over seeds, and all values in brackets.
 """
 
@@ -33,6 +34,7 @@ from app.partition.load import load_stream  # noqa: E402
 from app.problems.table import make_problem  # noqa: E402
 from app.tasks.context import Context, open_group  # noqa: E402
 from app.toolbox import Instance  # noqa: E402
+from bench.quadratic import Terms, drawn  # noqa: E402
 
 FIRST, LARGEST_SLICE = 1 << 14, 0.05  # trials, s
 
@@ -64,6 +66,8 @@ def made(name: str) -> Graph:
     kind, signs = name.removesuffix("/signs"), name.endswith("/signs")
     kind, *numbers = kind.split(":")
     n, *rest = map(int, numbers)
+    if kind == "quadratic":
+        return cut_of(n, drawn(n, *rest))
     draws = np.random.default_rng([n, *rest])
     pairs = DRAWN[kind](n, draws, *rest[:-1])
     pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
@@ -98,6 +102,17 @@ def planar(n: int, draws: np.random.Generator) -> np.ndarray:
     """[edges, 2] of two triangulations whose nodes are matched at random."""
     corners = [Delaunay(draws.random((n, 2))).simplices for _ in range(2)]
     return np.concatenate([part[:, ends] for part in corners for ends in ([0, 1], [1, 2], [0, 2])])
+
+
+def cut_of(n: int, terms: Terms) -> Graph:
+    """Node 0 is where x = 0: x_i x_j is half of x_i + x_j less whether an edge (i, j) is cut."""
+    alone, pairs = np.zeros(n), {key: factor / 2 for key, factor in terms.items() if key[0] != key[1]}
+    for (i, j), half in pairs.items():
+        alone[[i, j]] += half
+    for i in range(n):
+        alone[i] += terms.get((i, i), 0.0)
+    ends = np.array(list(pairs) + [(-1, i) for i in range(n)]) + 1
+    return from_edges(n + 1, ends[:, 0], ends[:, 1], np.append(list(pairs.values()), -alone))
 
 
 DRAWN = {"torus": torus, "er": er, "ba": ba, "planar": planar}

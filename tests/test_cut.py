@@ -275,6 +275,19 @@ def test_a_search_tells_for_how_long_trials_cost_the_same(monkeypatch):
     assert search.even_steps == 20 * whole - 10
 
 
+def test_what_trials_after_a_merge_cost_is_found_out_first(monkeypatch):
+    """Trials of pieces say nothing about those of nodes."""
+    for name, value in {"SHORTEST": 1, "LONG": 1, "POOL": 4, "SWEEPS": 5}.items():
+        monkeypatch.setattr(f"app.search.cut.search.{name}", value)
+    search, merging = CutSearch(sparse_graph(60, 200, 4), 9), False
+    while not merging or len(search.state()["merge_given"]):
+        merging = len(search.state()["merge_given"]) > 0
+        search.run(search.even_steps)
+    assert search.even_steps == 60 // 4
+    search.run(60 // 4)
+    assert search.even_steps == 5 * 60 - 60 // 4
+
+
 @needs_kernels
 def test_searches_that_meet(monkeypatch):
     """What others found joins the pool, alike with kernels and without, however steps are cut."""

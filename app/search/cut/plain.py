@@ -87,6 +87,11 @@ class Annealer:
         return bool(self._number[SWEEP] >= self._number[SWEEPS])
 
     @property
+    def begun(self) -> bool:
+        """Some trials of the round were made."""
+        return bool(self._number[SWEEP] or self._number[PLACE])
+
+    @property
     def left(self) -> int:
         """Trials that the round still has."""
         number = self._number

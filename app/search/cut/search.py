@@ -206,7 +206,8 @@ class CutSearch(Search):
         if self._merge is not None:
             return max(1, self._merge.left)
         free = len(self._frozen) - int(self._frozen.sum())
-        return self._annealer.left or max(1, min(max(SHORTEST, len(self._frozen) // PROBE), free // 2))
+        known = self._annealer.left if self._rounds == 1 or self._annealer.begun else 0  # not after a merge
+        return known or max(1, min(max(SHORTEST, len(self._frozen) // PROBE), free // 2))
 
     @property
     def meeting_steps(self) -> int:
