@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers import instance_of
 from jobs import ROOT, mpirun, run_job
 from mpi4py import MPI
 
@@ -40,7 +41,6 @@ from app.search.assignment.search import TABU_ARRAYS, TABU_NUMBERS, WALK_NUMBERS
 from app.search.assignment.text import mapping_text, read_mapping
 from app.search.assignment.tools import AssignmentTools
 from app.tasks.pairings import _gain_of_file, _move_among_few, _move_among_many
-from app.toolbox import Instance
 
 QUICK = {"search.steps": 4000, "search.bound_seconds": 2.0, "output.certificates": True}
 QAP, ALIGNMENT = "qap", "alignment"
@@ -508,7 +508,7 @@ def test_graphs_alike_but_for_their_order_are_found_to_be_so(directed):
     assert np.array_equal(np.sort(p), np.arange(n))
     kept, edges = asked.kept(mapping_of(asked.core, p, asked.seeds, n))
     assert kept == edges > 0 and asked.core.cost(p) < asked.core.cost(by_degree(asked.core))
-    tools = AssignmentTools(Instance(from_edges(n, u, v), pairing=asked), GraphAlignment())
+    tools = AssignmentTools(instance_of(from_edges(n, u, v), pairing=asked), GraphAlignment())
     assert asked.core.cost(tools.start()) == asked.core.cost(p)
     with tools.watched(lambda: True):  # no time: by degree alone
         assert np.array_equal(tools.start(), by_degree(asked.core))

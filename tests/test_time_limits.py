@@ -25,6 +25,7 @@ from app.graphs.joined import components
 from app.graphs.lists import kept_rows, row_counts, rows_ascend, rows_with
 from app.graphs.sized import sized_of
 from app.graphs.steiner import SteinerCore, steiner_of
+from app.native.library import kernels
 from app.reductions.steiner.reducer import SteinerReducer, Untouched
 from app.reductions.steiner.verify import verify_log
 from app.search.arrangement import tools as arrangement_tools
@@ -638,6 +639,23 @@ def test_components_are_numbered_by_their_lowest_nodes():
         graph = from_edges(60, *np.random.default_rng(seed).integers(60, size=(2, 20 + 2 * seed)))
         found = [components(graph.indptr, graph.indices, 1000, compiled) for compiled in (False, True)]
         assert np.array_equal(*found) and found[0].dtype == found[1].dtype
+
+
+@pytest.mark.skipif(kernels() is None, reason="the kernels are not built")
+@pytest.mark.parametrize("problem", ["partition", "fvs", "communities", "steiner", "alignment"])
+def test_a_case_without_kernels_takes_none_for_components_and_pairings(problem, monkeypatch):
+    def refused(*given):
+        raise AssertionError("a kernel is called")
+
+    graph, keys = nx.gnm_random_graph(24, 34, seed=1), {"search.steps": 50, "search.bound_seconds": 0.1}
+    keys |= {"problem.terminals": 4} if problem == "steiner" else {}
+    given = (graph, nx.complement(graph)) if problem == "alignment" else graph
+    expected = solve(given, problem, settings=keys).objective
+    for name in ("joined.COMPONENTS", "pairing.ENTRIES", "pairing.PRODUCTS"):
+        monkeypatch.setattr(f"app.graphs.{name}", refused)
+    assert solve(given, problem, settings=keys | {"run.kernels": "plain"}).objective == expected
+    with pytest.raises(AssertionError, match="a kernel is called"):  # else nothing was looked at
+        solve(given, problem, settings=keys)
 
 
 def test_an_order_goes_by_degrees_where_there_is_no_time_for_more(monkeypatch):

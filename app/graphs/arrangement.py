@@ -101,9 +101,9 @@ class Arrangement:
             found[some] = rule(found[some], rule.reduceat(other, self.indptr[some]))
         return found
 
-    def parts(self) -> np.ndarray:
+    def parts(self, compiled: bool = True) -> np.ndarray:
         """[n] int64, the component of each node, numbered by their lowest nodes."""
-        return components(self.indptr, self.indices)
+        return components(self.indptr, self.indices, compiled=compiled)
 
     def matrix(self) -> sparse.csr_array:
         """[n, n], where the entries are."""

@@ -134,7 +134,7 @@ def question_of_network(
     """What is asked of an instance, as question_of, without a table. Raises GraphError, also of `priced`."""
     graph, n = distances.graph, distances.n
     network = sp.csr_array((distances.lengths, graph.indices, graph.indptr), shape=(n, n))
-    order, longest, apart = _walk(network)
+    order, longest, apart = _walk(network, distances.compiled)
     places, customers = order[~barred[order]], order[demands.amounts[order] > 0]
     prices = priced(name, distances, demands, opening, (places, customers), longest, apart, ROOM)
     if (longest + 2) * max(n, 1) > ROOM:
@@ -151,8 +151,9 @@ def question_of_network(
         number[places].astype(np.int32), number[customers].astype(np.int32), prices.demand[customers],
         prices.fees[places], forced[places], min(most, len(places)), longest + 1, prices.far, kind == CENTER,
     )  # fmt: skip
-    if not apart:  # known already
-        sites.__dict__["part"] = np.zeros(n, dtype=np.int64)
+    none = np.zeros(n, dtype=np.int64)
+    found = components(sites.indptr, sites.indices, compiled=distances.compiled) if apart else none
+    sites.__dict__["part"] = found
     return Question(sites, places, customers, prices.demand, prices.fees, prices.unit)
 
 
@@ -166,7 +167,7 @@ def _renumbered(network: sp.csr_array, order: np.ndarray, number: np.ndarray) ->
     return found
 
 
-def _walk(network: sp.csr_array) -> tuple[np.ndarray, int, bool]:
+def _walk(network: sp.csr_array, compiled: bool) -> tuple[np.ndarray, int, bool]:
     """Nodes in the order of a depth-first walk over shortest paths from the first node of each part; a length
     that no path exceeds, twice the longest of these; whether there are several parts.
     """
@@ -175,7 +176,7 @@ def _walk(network: sp.csr_array) -> tuple[np.ndarray, int, bool]:
     n = network.shape[0]
     if not n:
         return np.zeros(0, dtype=np.int64), 0, False
-    roots = np.unique(components(network.indptr, network.indices), return_index=True)[1]
+    roots = np.unique(components(network.indptr, network.indices, compiled=compiled), return_index=True)[1]
     away, before, _ = dijkstra(
         network.astype(np.float64), directed=True, indices=roots, min_only=True, return_predecessors=True
     )

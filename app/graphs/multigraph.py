@@ -56,13 +56,13 @@ class Multigraph(NamedTuple):
         indices = number[self.indices[own]].astype(np.int32)
         return Multigraph(indptr, indices, self.twice[own], self.weights[kept]), kept
 
-    def parts(self) -> np.ndarray:
+    def parts(self, compiled: bool = True) -> np.ndarray:
         """[n] int64, the connected component of each node, numbered by their lowest nodes."""
-        return components(self.indptr, self.indices)
+        return components(self.indptr, self.indices, compiled=compiled)
 
-    def split(self) -> list[tuple["Multigraph", np.ndarray]]:
+    def split(self, compiled: bool = True) -> list[tuple["Multigraph", np.ndarray]]:
         """The connected components, small ones first, and which nodes [k] int64 each has."""
-        part, degree = self.parts() if self.n else np.zeros(0, dtype=np.int64), np.diff(self.indptr)
+        part, degree = self.parts(compiled) if self.n else np.zeros(0, dtype=np.int64), np.diff(self.indptr)
         size = np.bincount(part)
         order = np.lexsort((np.arange(self.n), part, size[part]))
         first = _begins(part[order])
@@ -78,11 +78,11 @@ class Multigraph(NamedTuple):
             found.append((inner, nodes))
         return found
 
-    def cycles(self) -> int:
+    def cycles(self, compiled: bool = True) -> int:
         """Edges beyond those of a forest: 0 where it is one."""
         if not self.n:
             return 0
-        return int(self.edges()[2].sum()) - self.n + int(self.parts().max()) + 1
+        return int(self.edges()[2].sum()) - self.n + int(self.parts(compiled).max()) + 1
 
     def pattern(self, name: str) -> Graph:
         """Which nodes are joined, as a graph."""

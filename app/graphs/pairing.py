@@ -62,6 +62,7 @@ class Pairing:
     unit       objective = value * unit
     ids, others   [n], [m] what files call the nodes of A, and of B
     labels     what a caller calls those of B; None: by their ids
+    compiled   whether kernels may be used; sums are equal
     """
 
     a: sp.csr_array
@@ -74,6 +75,7 @@ class Pairing:
     ids: np.ndarray
     others: np.ndarray
     labels: list[Any] | None = None
+    compiled: bool = True
 
     @property
     def n(self) -> int:
@@ -91,9 +93,9 @@ class Pairing:
 
     def value(self, mapping: np.ndarray) -> int:
         """What a mapping [n] is worth, in units."""
-        total = products(self.a, self.b, mapping) // (2 if self.halved else 1)
+        total = products(self.a, self.b, mapping, self.compiled) // (2 if self.halved else 1)
         there = np.flatnonzero(mapping >= 0)
-        return total + int(entries(self.gain, there, mapping[there]).sum())
+        return total + int(entries(self.gain, there, mapping[there], self.compiled).sum())
 
     def kept(self, mapping: np.ndarray) -> tuple[int, int]:
         """How many edges of A a mapping [n] puts on edges of B, and how many there are."""
@@ -102,7 +104,7 @@ class Pairing:
             for each in (self.a, self.b)
         )
         each = 2 if self.halved else 1
-        return products(*ones, mapping) // each, self.a.nnz // each
+        return products(*ones, mapping, self.compiled) // each, self.a.nnz // each
 
     @cached_property
     def core(self) -> "Quadratic":
@@ -119,6 +121,7 @@ class Quadratic:
     symmetric  whether a and b are
     scale      cost = value * scale, but for the sign where the value is to be large
     rows, columns   [k] int64, the nodes of A and of B; from n, or m, on there are none
+    compiled   as of a Pairing
     """
 
     a: sp.csr_array
@@ -129,6 +132,7 @@ class Quadratic:
     scale: int
     rows: np.ndarray
     columns: np.ndarray
+    compiled: bool = True
 
     @property
     def k(self) -> int:
@@ -137,8 +141,8 @@ class Quadratic:
 
     def cost(self, p: np.ndarray) -> int:
         """The cost of a permutation [k] int64."""
-        linear = int(entries(self.linear, np.arange(self.k), p).sum())
-        return products(self.a, self.b, p) + linear + self.constant
+        linear = int(entries(self.linear, np.arange(self.k), p, self.compiled).sum())
+        return products(self.a, self.b, p, self.compiled) + linear + self.constant
 
     @cached_property
     def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -245,7 +249,7 @@ def whole(values: np.ndarray, what: str) -> tuple[np.ndarray, Fraction]:
 
 def pairing_of(
     name: str, problem: str, a: sp.csr_array, b: sp.csr_array, gain: sp.csr_array, seeds: np.ndarray,
-    ids: np.ndarray, others: np.ndarray, labels: list[Any] | None = None,
+    ids: np.ndarray, others: np.ndarray, labels: list[Any] | None = None, compiled: bool = True,
 ) -> Pairing:  # fmt: skip
     """What is asked of graphs as matrices of any numbers [n, n], [m, m], of what pairs are worth by
     themselves [n, m], and of seeds [n].
@@ -272,7 +276,8 @@ def pairing_of(
     halved = both and (problem == ALIGNMENT or not (gain.nnz or a.diagonal().any() or b.diagonal().any()))
     if halved and problem == QAP:  # each pair counts twice
         unit *= 2
-    return Pairing(a, b, gain, seeds, halved, problem == ALIGNMENT, unit, ids, others, labels)
+    maximise = problem == ALIGNMENT
+    return Pairing(a, b, gain, seeds, halved, maximise, unit, ids, others, labels, compiled)
 
 
 def _whole_matrix(matrix: sp.csr_array, what: str) -> tuple[sp.csr_array, Fraction]:
@@ -334,10 +339,11 @@ def core_of(asked: Pairing) -> Quadratic:
     left = linear if all_ else linear[rows][:, columns]
     if len(fixed):
         left = left + a[rows][:, fixed] @ b[columns][:, to].T + a[fixed][:, rows].T @ b[to][:, columns]
-    constant = products(tidy(a[fixed][:, fixed]), tidy(b[to][:, to]), np.arange(len(fixed)))
-    constant += int(entries(linear, fixed, to).sum())
+    own = tidy(a[fixed][:, fixed]), tidy(b[to][:, to])
+    constant = products(*own, np.arange(len(fixed)), asked.compiled)
+    constant += int(entries(linear, fixed, to, asked.compiled).sum())
     a, b = (a, b) if all_ else (tidy(a[rows][:, rows]), tidy(b[columns][:, columns]))
-    return Quadratic(a, b, tidy(left), constant, any(each), scale, rows, columns)
+    return Quadratic(a, b, tidy(left), constant, any(each), scale, rows, columns, asked.compiled)
 
 
 def _loops(a: sp.csr_array, b: sp.csr_array) -> bool:

@@ -168,7 +168,7 @@ def refuse_prizes(graph: Graph, prizes: np.ndarray) -> None:
 def _most_length(asked: Prized) -> int:
     """No less than all lengths of a gadget graph together, whatever its entries are."""
     core, prizes = asked.core, asked.prizes
-    count, total, part = np.count_nonzero(prizes), int(prizes.sum()), core.parts()
+    count, total, part = np.count_nonzero(prizes), int(prizes.sum()), core.parts(asked.compiled)
     first = np.unique(part, return_index=True)[1]
     far = int(distances(core, first).max(initial=0))
     widest = max(4 * far, total) + total + 1
@@ -324,7 +324,7 @@ def _width(asked: Prized, entries: np.ndarray) -> int:
     Two parts of a tree that lie in one component are joined by a path, of at most twice the farthest distance
     from one node, or one of them is left out for its prizes; of two that lie in different ones one is left.
     """
-    part = asked.core.parts()
+    part = asked.core.parts(asked.compiled)
     told = sorted_set(part[entries])
     prizes = np.bincount(part, weights=asked.prizes, minlength=int(part.max()) + 1).astype(np.int64)[told]
     first = entries[np.unique(part[entries], return_index=True)[1]]

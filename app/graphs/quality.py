@@ -45,13 +45,13 @@ class Quality(WeightedRows):
         """[nnz] int64, what the pair of each entry is worth."""
         return self.near * self.weights - self.far * self.size[self.row_of()] * self.size[self.indices]
 
-    def parts(self) -> np.ndarray:
+    def parts(self, compiled: bool = True) -> np.ndarray:
         """[n] int64, which nodes pairs of positive worth connect: no best community holds nodes of two
         parts.
         """
         positive = self.worths() > 0
         ptr = np.append(0, np.cumsum(row_counts(positive, self.indptr)))
-        return components(ptr, self.indices[positive])
+        return components(ptr, self.indices[positive], compiled=compiled)
 
     def value(self, label: np.ndarray) -> int:
         """Of communities, [n] integers, without a constant."""

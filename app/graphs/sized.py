@@ -44,20 +44,20 @@ class SizedGraph(NamedTuple):
         """[n] int64."""
         return np.diff(self.indptr)
 
-    def parts(self) -> np.ndarray:
+    def parts(self, compiled: bool = True) -> np.ndarray:
         """[n] int64, the connected component of each node, numbered by their lowest nodes."""
-        return components(self.indptr, self.indices)
+        return components(self.indptr, self.indices, compiled=compiled)
 
-    def sizes(self) -> np.ndarray:
+    def sizes(self, compiled: bool = True) -> np.ndarray:
         """[c] int64, what the components have in size."""
-        part = self.parts() if self.n else np.zeros(0, dtype=np.int64)
+        part = self.parts(compiled) if self.n else np.zeros(0, dtype=np.int64)
         total = np.zeros(int(part.max(initial=-1)) + 1, dtype=np.int64)
         np.add.at(total, part, self.size)
         return total
 
-    def apart(self) -> bool:
+    def apart(self, compiled: bool = True) -> bool:
         """Whether no component is too large."""
-        return not (self.sizes() > self.most).any()
+        return not (self.sizes(compiled) > self.most).any()
 
     def without(self, gone: np.ndarray) -> tuple["SizedGraph", np.ndarray]:
         """What is left without some nodes [n] bool, and which nodes [k] int64 these are."""
@@ -65,10 +65,11 @@ class SizedGraph(NamedTuple):
         rows = kept_rows(self.indptr, self.indices, ~gone)
         return SizedGraph(*rows, self.size[kept], self.weights[kept], self.most), kept
 
-    def split(self) -> list[tuple["SizedGraph", np.ndarray]]:
+    def split(self, compiled: bool = True) -> list[tuple["SizedGraph", np.ndarray]]:
         """The components that are too large, small ones first, and which nodes [k] int64 each has."""
-        part, degree = self.parts() if self.n else np.zeros(0, dtype=np.int64), self.degrees()
-        count, total = np.bincount(part), self.sizes()
+        part, degree = self.parts(compiled) if self.n else np.zeros(0, dtype=np.int64), self.degrees()
+        count, total = np.bincount(part), np.zeros(int(part.max(initial=-1)) + 1, dtype=np.int64)
+        np.add.at(total, part, self.size)
         order = np.lexsort((np.arange(self.n), part, count[part]))
         order = order[total[part[order]] > self.most]
         place = np.empty(self.n, dtype=np.int64)

@@ -47,13 +47,13 @@ class SteinerCore(NamedTuple):
         """[nnz] int64, the row of each entry."""
         return np.repeat(np.arange(self.n, dtype=np.int64), np.diff(self.indptr))
 
-    def connected(self) -> bool:
+    def connected(self, compiled: bool = True) -> bool:
         """Whether paths join all nodes."""
-        return int(self.parts().max(initial=0)) == 0
+        return int(self.parts(compiled).max(initial=0)) == 0
 
-    def parts(self) -> np.ndarray:
+    def parts(self, compiled: bool = True) -> np.ndarray:
         """[n] int64, the component of each node."""
-        return components(self.indptr, self.indices)
+        return components(self.indptr, self.indices, compiled=compiled)
 
     def towards(self, node: int) -> np.ndarray:
         """[n] int32, the next node on a way of fewest edges to a node, which is its own; OUTSIDE where there

@@ -67,7 +67,8 @@ def pairing_for(case: Case, loaded: Loaded, whole: Graph, written: np.ndarray) -
         raise GraphError(f"{whole.name}: found {m} locations for {n} facilities; {right}")
     gain = sp.csr_array((n, m), dtype=np.int64) if given.gain is None else given.gain
     seeds = np.full(n, -1, dtype=np.int64) if given.seeds is None else given.seeds
-    return pairing_of(whole.name, case.problem.name, given.a, given.b, gain, seeds, *names, given.labels)
+    asked, compiled = (given.a, given.b, gain, seeds), case.run.kernels == "auto"
+    return pairing_of(whole.name, case.problem.name, *asked, *names, given.labels, compiled)
 
 
 def _refuse_twice(key: str, given: Any) -> None:

@@ -37,7 +37,7 @@ def terminals_of(case: Case, loaded: Loaded, whole: Graph, written: np.ndarray) 
         return np.empty(0, dtype=np.int64)
     if not case.problem.terminals:
         raise GraphError(f"{whole.name}: found no terminals; {RIGHT}")
-    return drawn_terminals(whole, case.problem.terminals, case.seed + loaded.seed)
+    return _drawn(case, loaded, whole)
 
 
 def prizes_of(case: Case, loaded: Loaded, whole: Graph) -> np.ndarray | None:
@@ -51,7 +51,7 @@ def prizes_of(case: Case, loaded: Loaded, whole: Graph) -> np.ndarray | None:
         raise CaseError(f"problem.prizes: {whole.name} has nodes named for it; leave the key out")
     if not most:
         return whole.node_weights if loaded.prized else None
-    nodes, prizes = drawn_terminals(whole, case.problem.terminals, case.seed + loaded.seed), np.zeros(whole.n)
+    nodes, prizes = _drawn(case, loaded, whole), np.zeros(whole.n)
     prizes[nodes] = stream(case.seed + loaded.seed, "prizes").integers(1, most + 1, len(nodes))
     return prizes.astype(np.float32)
 
@@ -86,10 +86,11 @@ def _rows_of(named: np.ndarray, ids: np.ndarray) -> np.ndarray:
     return np.sort(rows)
 
 
-def drawn_terminals(whole: Graph, count: int, seed: int) -> np.ndarray:
-    """[count] int64, ascending: nodes of the largest component, of equal ones the first; all where it has
-    fewer.
+def _drawn(case: Case, loaded: Loaded, whole: Graph) -> np.ndarray:
+    """[k] int64, ascending: as many nodes of the largest component, of equal ones the first, as a case asks
+    for; all where it has fewer.
     """
-    part = components(whole.indptr, whole.indices)
+    count, seed, compiled = case.problem.terminals, case.seed + loaded.seed, case.run.kernels == "auto"
+    part = components(whole.indptr, whole.indices, compiled=compiled)
     nodes = np.flatnonzero(part == np.bincount(part, minlength=1).argmax())
     return np.sort(stream(seed, "terminals").permutation(nodes)[:count]).astype(np.int64)

@@ -170,7 +170,7 @@ class ArrangementBounds(OrderBounds):
     def _make_parts(self) -> Iterator[None]:
         """Components one by one, large ones first, each with a bound by its degrees."""
         asked = self._asked
-        label = asked.parts()
+        label = asked.parts(self._compiled)
         order = np.argsort(label, kind="stable")
         groups = np.split(order, np.cumsum(np.bincount(label))[:-1])
         if len(groups) > MOST_PARTS or len(groups) * asked.n > MOST_MARKS:

@@ -28,9 +28,9 @@ class CommunityBounds(Bounds):
 
     near = NEAR
 
-    def __init__(self, core: Quality, most_bytes: float = np.inf) -> None:
+    def __init__(self, core: Quality, most_bytes: float = np.inf, compiled: bool = True) -> None:
         """core: whole     most_bytes: what the work on one part may take, about"""
-        self._core, self._most = core, most_bytes
+        self._core, self._most, self._compiled = core, most_bytes, compiled
         self.value, self.method = 0, ""
         self._limit = np.inf
         self._solution: np.ndarray | None = None
@@ -95,7 +95,7 @@ class CommunityBounds(Bounds):
 
     def _begin(self) -> None:
         core, self.method = self._core, POSITIVE
-        self._part = core.parts()
+        self._part = core.parts(self._compiled)
         count = int(self._part.max(initial=-1)) + 1
         order, ends = (
             np.argsort(self._part, kind="stable"),

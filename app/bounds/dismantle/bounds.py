@@ -110,7 +110,7 @@ class DismantleBounds(FeedbackBounds):
     # ---- the work ------------------------------------------------------------------------------------------
 
     def _work(self) -> Iterator[None]:
-        self._parts = [_Part(inner, nodes) for inner, nodes in self._core.split()]
+        self._parts = [_Part(inner, nodes) for inner, nodes in self._core.split(self._compiled)]
         self._method = TREES
         solving = highs.available()
         for part in self._parts:

@@ -66,7 +66,8 @@ class FeedbackBounds(Bounds):
     near = NEAR
     leads = False
 
-    def __init__(self, core: Multigraph) -> None:
+    def __init__(self, core: Multigraph, compiled: bool = True) -> None:
+        self._compiled = compiled
         self._core, self._end, self._room = core, np.inf, np.inf
         self._parts: list[_Part] = []
         self._method, self.done = "", False
@@ -165,7 +166,7 @@ class FeedbackBounds(Bounds):
     # ---- the work ------------------------------------------------------------------------------------------
 
     def _work(self) -> Iterator[None]:
-        self._parts = [_Part(inner, nodes) for inner, nodes in self._core.split()]
+        self._parts = [_Part(inner, nodes) for inner, nodes in self._core.split(self._compiled)]
         cyclic = [part for part in self._parts if not part.forest]
         for part in cyclic:
             part.take(*degree_bound(part.core, part.nodes), DEGREES)

@@ -112,7 +112,7 @@ class PartitionBounds(Bounds):
 
     def _begin(self) -> None:
         rows, self.method = self._balance.rows, CONNECTED
-        label = components(rows)
+        label = components(rows, self._compiled)
         self._lowers = of_trees(self._balance, np.arange(rows.n), label)
         self.value = int(self._lowers.sum())
         open_parts = np.flatnonzero(self._lowers)

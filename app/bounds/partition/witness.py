@@ -252,7 +252,7 @@ class PartitionProof:
     parts: tuple[PairBound | DiagonalBound | TreeBound, ...]
     checked: bool
 
-    def proved(self, balance: Balance) -> int:
+    def proved(self, balance: Balance, compiled: bool = True) -> int:
         """No partition cuts less. Raises BadCertificate."""
         nodes = np.concatenate([np.zeros(0, dtype=np.int64), *(part.nodes for part in self.parts)])
         for part in self.parts:
@@ -261,11 +261,13 @@ class PartitionProof:
             raise BadCertificate("partition: a node is in two parts")
         others = np.ones(balance.rows.n, dtype=bool)
         others[nodes] = False
-        connected = of_trees(balance, np.flatnonzero(others))
+        connected = of_trees(balance, np.flatnonzero(others), compiled=compiled)
         return sum(part.lower for part in self.parts) + sum(connected.tolist())
 
 
-def of_trees(balance: Balance, nodes: np.ndarray, label: np.ndarray | None = None) -> np.ndarray:
+def of_trees(
+    balance: Balance, nodes: np.ndarray, label: np.ndarray | None = None, compiled: bool = True
+) -> np.ndarray:
     """[components] int64, what is cut at least of what edges between nodes [k] connect.
 
     label   [k], the components; None: they are found
@@ -273,7 +275,7 @@ def of_trees(balance: Balance, nodes: np.ndarray, label: np.ndarray | None = Non
     rows = balance.rows
     if len(nodes) < rows.n:
         rows = rows.induced(nodes, np.full(rows.n, -1, dtype=np.int32))
-    label = components(rows) if label is None else label
+    label = components(rows, compiled) if label is None else label
     most = int(balance.limits.max(initial=0))
     weight = np.zeros(int(label.max(initial=-1)) + 1, dtype=np.int64)
     np.add.at(weight, label, rows.size)
@@ -295,6 +297,6 @@ def of_trees(balance: Balance, nodes: np.ndarray, label: np.ndarray | None = Non
     return found
 
 
-def components(rows: WeightedRows) -> np.ndarray:
+def components(rows: WeightedRows, compiled: bool = True) -> np.ndarray:
     """[n] int64, which nodes edges connect, numbered by their lowest nodes."""
-    return joined.components(rows.indptr, rows.indices)
+    return joined.components(rows.indptr, rows.indices, compiled=compiled)

@@ -74,7 +74,7 @@ def king(asked: Arrangement, compiled: bool = True) -> np.ndarray:
 def by_spectrum(asked: Arrangement, compiled: bool = True, look: Look = never) -> np.ndarray:
     """By Fiedler's vector, about, or a mixture with the next one; where there is no time, by breadth."""
     begin = breadth_first(asked, compiled)
-    found = spectral(asked, begin, look)
+    found = spectral(asked, begin, look, compiled)
     return _best(asked, itertools.chain([next(found, begin)], found), never)
 
 

@@ -94,7 +94,7 @@ class ArrangementSearch(KernelState, Search):
         self.largest = int(asked.kind not in SUMS)
         self.ptr, self.near, self.weight = asked.indptr, asked.indices, asked.weights
         self.escape = escapes(1 << ONE)
-        label = asked.parts()
+        label = asked.parts(compiled)
         ends = np.cumsum(np.bincount(label)).astype(np.int32)
         self._label = label
         self.high = ends[label]

@@ -34,7 +34,9 @@ MIXTURES = (
 )  # fmt: skip  # of both vectors
 
 
-def spectral(asked: Arrangement, begin: np.ndarray, look: Look = never) -> Iterator[np.ndarray]:
+def spectral(
+    asked: Arrangement, begin: np.ndarray, look: Look = never, compiled: bool = True
+) -> Iterator[np.ndarray]:
     """Orders [n] int64 by mixtures of two vectors, component by component; none where there is no time.
 
     Where the time is up once all levels are made, there is one, of what the vectors are by then.
@@ -49,7 +51,7 @@ def spectral(asked: Arrangement, begin: np.ndarray, look: Look = never) -> Itera
     weights = np.maximum(weights // over, 1)
     matrix = sparse.csr_array((weights, asked.indices.astype(np.int64), asked.indptr), shape=(asked.n,) * 2)
     place = places_of(begin)
-    label = asked.parts()
+    label = asked.parts(compiled)
     pair = _vectors(matrix, label, place, look)
     if pair is not None:
         for a, b in MIXTURES:

@@ -55,7 +55,7 @@ class ArrangementTools(OrderTools):
         self.unit, self.weights = self.asked.unit, self.asked.weights
         if self.asked.kind in WEIGHTED:
             self.remark = vanished_words(self.graph.weights, self.unit)
-        self.label = self.asked.parts()
+        self.label = self.asked.parts(instance.compiled)
         self.leaves = np.zeros(0, dtype=np.int64)
         self._made: dict[str, np.ndarray] = {}  # plain orders that take long, of the start
         self._valued: tuple[np.ndarray, int] | None = None  # the order that was valued last, and its value

@@ -53,7 +53,7 @@ class CommunityKernel:
         """
         core, group = self.quality, self.group
         for self.steps in range(1, min(most or ROUNDS, ROUNDS) + 1):
-            pairs = sure_pairs(core)
+            pairs = sure_pairs(core, self.compiled)
             if not len(pairs):
                 break
             matrix = sp.csr_array((np.ones(len(pairs), np.int8), pairs.T), shape=(core.n, core.n))
@@ -88,12 +88,12 @@ class CommunityKernel:
         return found
 
 
-def sure_pairs(quality: Quality) -> np.ndarray:
+def sure_pairs(quality: Quality, compiled: bool = True) -> np.ndarray:
     """[k, 2] int64, nodes that are with the other one in all best communities."""
     n, rows, worths = quality.n, quality.row_of(), quality.worths()
     if not len(worths):
         return np.zeros((0, 2), dtype=np.int64)
-    part = quality.parts()
+    part = quality.parts(compiled)
     inside = part[rows] == part[quality.indices]
     rows, near, worths = rows[inside], quality.indices[inside].astype(np.int64), worths[inside]
     others = _sums(quality.size, part, int(part.max()) + 1)[part] - quality.size

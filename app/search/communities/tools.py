@@ -142,7 +142,8 @@ class KernelBounds(InnerBounds):
 
     def __init__(self, tools: CommunityTools) -> None:
         self.kernel = tools.kernel
-        super().__init__(CommunityBounds(self.kernel.core, tools.instance.most_bytes))
+        given = tools.instance
+        super().__init__(CommunityBounds(self.kernel.core, given.most_bytes, given.compiled))
 
     @property
     def method(self) -> str:

@@ -58,7 +58,7 @@ def high_degree(core: SizedGraph, compiled: bool = True) -> tuple[np.ndarray, st
     Source   adaptive attacks: Cohen, Erez, ben-Avraham and Havlin, Breakdown of the internet under
              intentional attack, Physical Review Letters 2001
     """
-    return shortest(core, ordered(core, 0, compiled)), LABELS["high_degree"]
+    return shortest(core, ordered(core, 0, compiled), compiled), LABELS["high_degree"]
 
 
 def influence(core: SizedGraph, compiled: bool = True) -> tuple[np.ndarray, str]:
@@ -73,7 +73,7 @@ def influence(core: SizedGraph, compiled: bool = True) -> tuple[np.ndarray, str]
         order = ordered(core, RADIUS, compiled)
     except NoneFound:
         order = ordered(core, 1, compiled)
-    return reinserted(core, shortest(core, order), compiled), LABELS["influence"]
+    return reinserted(core, shortest(core, order, compiled), compiled), LABELS["influence"]
 
 
 def influence_seconds(core: SizedGraph) -> float:
@@ -124,12 +124,12 @@ def ordered(core: SizedGraph, radius: int, compiled: bool = True) -> np.ndarray:
     return order
 
 
-def shortest(core: SizedGraph, order: np.ndarray) -> np.ndarray:
+def shortest(core: SizedGraph, order: np.ndarray, compiled: bool = True) -> np.ndarray:
     """[n] bool, as many of the first nodes of an order as it takes."""
     low, high = 0, len(order)  # components only grow with nodes that are put back
     while low < high:
         middle = (low + high) // 2
-        if core.without(_mask(core, order[:middle]))[0].apart():
+        if core.without(_mask(core, order[:middle]))[0].apart(compiled):
             high = middle
         else:
             low = middle + 1

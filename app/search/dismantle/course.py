@@ -33,7 +33,7 @@ def removal_order(
     whole   a graph without weights and limit
     quick   the second one alone
     """
-    left, orders = _left_without(whole, chosen), [by_degree(whole, chosen, compiled)]
+    left, orders = _left_without(whole, chosen, compiled), [by_degree(whole, chosen, compiled)]
     if not quick:
         orders.insert(0, reinsertions(whole, chosen, compiled)[::-1].astype(np.int64))
     found = [(order, largest_components(whole, order, compiled, left)) for order in orders]
@@ -130,7 +130,7 @@ def largest_components(
     order = np.ascontiguousarray(order, dtype=np.int64)
     gone = np.zeros(whole.n, dtype=bool)
     gone[order] = True
-    part, total, largest = left or _left_without(whole, gone)
+    part, total, largest = left or _left_without(whole, gone, compiled)
     part, total = part.copy(), total.copy()
     found = np.zeros(len(order) + 1, dtype=np.int64)
     found[-1] = largest
@@ -151,12 +151,12 @@ class Left(NamedTuple):
     largest: int
 
 
-def _left_without(whole: SizedGraph, gone: np.ndarray) -> Left:
+def _left_without(whole: SizedGraph, gone: np.ndarray, compiled: bool) -> Left:
     left, nodes = whole.without(gone)
     part, total = np.arange(whole.n, dtype=np.int32), np.ones(whole.n, dtype=np.int64)
     if not left.n:
         return Left(part, total, 0)
-    of = left.parts()
+    of = left.parts(compiled)
     heads = np.empty(int(of.max()) + 1, dtype=np.int64)
     heads[of[::-1]] = nodes[::-1]  # of values that go to one place the last one stays: the lowest node
     part[nodes] = heads[of]

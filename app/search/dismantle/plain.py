@@ -300,7 +300,7 @@ def ordered(core: SizedGraph, gain: list[int], radius: int, scale: int, limit: i
     heapq.heapify(heap)
     order: list[int] = []
     while heap and work <= limit:
-        if len(order) % (n // CHECKS + 1) == 0 and core.without(np.array(degree) < 0)[0].apart():
+        if len(order) % (n // CHECKS + 1) == 0 and core.without(np.array(degree) < 0)[0].apart(False):
             break
         v = -1
         while heap and v < 0:

@@ -51,4 +51,4 @@ class DismantleSearch(AnnealedSet):
         )
         self.total, self.contact = (np.zeros(core.n, dtype=np.int64) for _ in range(2))
         self.taken = self.spares = 0
-        self._begin(core.weights, 0 if core.apart() else int(core.weights.min()))
+        self._begin(core.weights, 0 if core.apart(compiled) else int(core.weights.min()))

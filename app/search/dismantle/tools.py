@@ -89,7 +89,7 @@ class DismantleTools(KernelSetTools):
         """A core solution that follows a set [n] bool; nodes that are needed join it, others leave."""
         own = self._followed(solution)
         left, nodes = self.inner.without(own)
-        if not left.apart():
+        if not left.apart(self.instance.compiled):
             own = own.copy()
             own[nodes[core_hd(left, self.instance.compiled)[0]]] = True
         return self._pruned(own)
@@ -121,14 +121,16 @@ class DismantleTools(KernelSetTools):
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Annealing; none where nothing is too large."""
-        if self.inner.apart():
+        if self.inner.apart(self.instance.compiled):
             return None
         return DismantleSearch(self.inner, start, seed, self.instance.compiled)
 
     def bounds(self) -> Bounds | None:
         """Packed trees, a linear program of them, cases."""
-        decided = "small components" if self.inner.apart() else ""
-        return ReducedBounds(self, DismantleBounds(self.inner), decided, DismantleProof, DismantleBound)
+        compiled = self.instance.compiled
+        decided = "small components" if self.inner.apart(compiled) else ""
+        inner = DismantleBounds(self.inner, compiled)
+        return ReducedBounds(self, inner, decided, DismantleProof, DismantleBound)
 
     def prove(self, proof: DismantleProof) -> int:
         """Check the reductions entry by entry, and the witness of what they leave."""

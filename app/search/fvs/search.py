@@ -50,4 +50,4 @@ class FeedbackSearch(AnnealedSet):
         self.earlier, self.part, self.seen = (np.zeros(n, dtype=np.int32) for _ in range(3))
         self.next, self.before = (np.zeros(n + 1, dtype=np.int32) for _ in range(2))
         self.label, self.taken = np.zeros(n + 1, dtype=np.int64), 0
-        self._begin(core.weights, int(core.weights.min()) if core.cycles() else 0)
+        self._begin(core.weights, int(core.weights.min()) if core.cycles(compiled) else 0)

@@ -86,14 +86,17 @@ class FeedbackTools(KernelSetTools):
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Annealing; none where no cycle is left."""
-        if not self.inner.cycles():
+        if not self.inner.cycles(self.instance.compiled):
             return None
         return FeedbackSearch(self.inner, start, seed, self.instance.compiled)
 
     def bounds(self) -> Bounds | None:
         """Degrees and cycles, inequalities of subgraphs, cases."""
-        decided = "" if self.inner.cycles() else "no cycle"
-        return ReducedBounds(self, FeedbackBounds(self.inner), decided, FeedbackProof, FeedbackBound)
+        compiled = self.instance.compiled
+        decided = "" if self.inner.cycles(compiled) else "no cycle"
+        return ReducedBounds(
+            self, FeedbackBounds(self.inner, compiled), decided, FeedbackProof, FeedbackBound
+        )
 
     def prove(self, proof: FeedbackProof) -> int:
         """Check the reductions entry by entry, and the witness of what they leave."""

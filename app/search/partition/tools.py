@@ -116,7 +116,7 @@ class PartitionTools(LabelTools):
 
     def prove(self, proof: PartitionProof) -> int:
         """Check the witness of each part."""
-        return proof.proved(self.asked)
+        return proof.proved(self.asked, self.instance.compiled)
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name."""

@@ -161,7 +161,7 @@ class PrizedTools(SteinerTools):
         self.gadgets = self._last[0]
         self.asked, self.offset = self.gadgets.core, -self.gadgets.more
         self.kernel = self.reducer = None
-        if not self.asked.connected():
+        if not self.asked.connected(self.instance.compiled):
             self.reducer = Untouched(self.asked)
             self.kernel = self.reducer.kernel()
 
