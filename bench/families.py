@@ -1,6 +1,6 @@
 """Set covers of drawn families: the policy alone, plain heuristics, and the whole pipeline, as means.
 
-    python bench/families.py [--weights default FILE ...] [--count 20] [--seconds 1] [--graphs]
+    python bench/families.py [--weights default FILE ...] [--count 20] [--seconds 1] [--graphs] [--only NAME]
 
 Runs `run.py inputs/set_cover.toml` on families that no training has seen (of FAMILIES, with equal costs and
 with costs of 1 to 100; with --graphs on closed neighbourhoods of graphs, which no training draws), one set at
@@ -10,6 +10,7 @@ over the families.
 
 import argparse
 import json
+import random
 import statistics
 import subprocess
 import sys
@@ -20,16 +21,30 @@ from pathlib import Path
 import networkx as nx
 
 ROOT = Path(__file__).resolve().parent.parent
+PLAIN = str.maketrans(" ", "_", ",")  # names of files
 FAMILIES = [
     "200 elements=100 p=0.05", "1000 elements=200 p=0.02", "500 elements=1000 p=0.02",
     "3000 elements=2000 p=0.005",
     "400 elements=400 p=0.03 members=skewed", "2000 elements=2000 p=0.005 members=skewed",
     "400 elements=400 p=0.03 members=near", "2000 elements=2000 p=0.005 members=near",
 ]  # fmt: skip
+
+
+def shuffled(graph: nx.Graph, seed: int) -> nx.Graph:
+    """The same graph, its nodes in a drawn order."""
+    nodes, other = list(graph), nx.Graph()
+    random.Random(seed).shuffle(nodes)
+    other.add_nodes_from(nodes)
+    other.add_edges_from(graph.edges)
+    return other
+
+
 GRAPHS = {
     "ba 500 d=3": lambda seed: nx.barabasi_albert_graph(500, 3, seed=seed),
     "er 500 d=6": lambda seed: nx.gnp_random_graph(500, 6 / 499, seed=seed),
     "grid 25 x 25": lambda seed: nx.grid_2d_graph(25, 25),
+    "grid 25 x 25, any order": lambda seed: shuffled(nx.grid_2d_graph(25, 25), seed),
+    "torus 25 x 25, any order": lambda seed: shuffled(nx.grid_2d_graph(25, 25, periodic=True), seed),
     "geometric 500": lambda seed: nx.random_geometric_graph(500, 0.08, seed=seed),
 }
 
@@ -43,6 +58,7 @@ def main() -> None:
         "--seconds", type=float, default=1.0, help="of the pipeline for each family; 0: leave it out"
     )
     parser.add_argument("--graphs", action="store_true", help="neighbourhoods of graphs")
+    parser.add_argument("--only", default="", help="rows whose names hold this")
     options = parser.parse_args()
     labels = [
         "most gain",
@@ -62,12 +78,15 @@ def sources(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, st
     """(name, costs, settings) of each row."""
     if options.graphs:
         for name, make in GRAPHS.items():
-            paths = [
-                written(folder / f"{name} {i}.sets".replace(" ", "_"), make(i)) for i in range(options.count)
-            ]
+            if options.only not in name:
+                continue
+            files = [folder / f"{name} {i}.sets".translate(PLAIN) for i in range(options.count)]
+            paths = [written(path, make(i)) for i, path in enumerate(files)]
             yield name, "1", ['graph.generator=""', f"graph.path={json.dumps(paths)}"]
         return
     for family in FAMILIES:
+        if options.only not in family:
+            continue
         sets, *keys = family.split()
         drawn = [f"graph.{key}" for key in keys] + [f"graph.nodes={sets}", f"graph.count={options.count}"]
         for costs, said in (("one", "1"), ("whole", "1-100")):

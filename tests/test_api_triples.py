@@ -381,14 +381,14 @@ def test_a_scorer_is_named_once_and_known():
             predict_links(rows, **options)
 
 
-def test_links_by_candidates_and_distances_are_saved_and_go_on(tmp_path):
+def test_links_by_candidates_and_distances_are_saved_and_go_on(shared_path):
     """What is applied is what was learned, and training goes on from it."""
     rows = rows_of()
     settings = {**LINKS, "rgcn.loss": "softmax", "rgcn.candidates": 9, "rgcn.scorer": "rotate"}
     found = predict_links(rows, settings=settings)
-    found.save(str(tmp_path / "weights.npz"))
+    save_once(found, str(shared_path / "weights.npz"))
     others = {key: value for key, value in settings.items() if key not in ("rgcn.scorer", "rgcn.epochs")}
-    applied = predict_links(rows, weights=str(tmp_path / "weights.npz"), settings=others)
+    applied = predict_links(rows, weights=str(shared_path / "weights.npz"), settings=others)
     assert applied.digest == found.digest and applied.scorer == "rotate"
     assert np.array_equal(applied.ranks, found.ranks)
     further = predict_links(rows, weights=found, settings={**others, "rgcn.epochs": 2})
