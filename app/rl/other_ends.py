@@ -10,7 +10,7 @@ from app.rl.forest import part_sizes_own, parts_ext, tree_breakers
 from app.sparse.rowblock import RowBlock
 
 BREAKS = (3, 2, 1)  # nodes to which trees are broken, beside those that components may have
-MOST_ENTRIES = 1 << 19  # of graphs for which other ends are looked for: some seconds each, in Python
+MOST_ENTRIES = 1 << 19  # of graphs for which other ends are looked for: some tenths of a second each
 
 
 def broken_trees(

@@ -1,17 +1,20 @@
 """Taking out of a finished solution what it does not need, on row partitions."""
 
-import heapq
 from collections.abc import Callable
 
 import numpy as np
 
 from app.comm.group import Group
 from app.graphs.keys import sorted_set
+from app.graphs.sized import SizedGraph, from_ends
 from app.rl.family_env import family_of
 from app.rl.forest import part_sizes_own, parts_ext
 from app.rl.select import independent
+from app.search.dismantle.baselines import reinsertions
 from app.sparse.batch import StateBatch
 from app.sparse.rowblock import RowBlock
+
+ALWAYS = 1 << 62  # looks
 
 
 def cover_redundant(
@@ -196,35 +199,27 @@ def parts_redundant(
     nodes = group.gather_host(
         rows.astype(np.int64) + block.lo, group.gather_integers(np.array([len(rows)]))[:, 0].tolist()
     )
+    if not len(nodes):
+        return nodes
     near = _near_trees(group, block, nodes, part, size_ext)
-    starts = np.searchsorted(near[:, 0], np.arange(len(nodes) + 1))
-    taken = set(nodes.tolist())
-    above: dict[int, int] = {}  # towards the root of a component that has grown
-    size: dict[int, int] = dict(near[:, 1:].tolist())
+    core, chosen = _core_of(nodes, near, most)
+    return nodes[reinsertions(core, chosen, looks=ALWAYS)]
 
-    def root(v: int) -> int:
-        while above.get(v, v) != v:
-            above[v] = v = above.get(above[v], above[v])
-        return v
 
-    heap = [(0, i) for i in range(len(nodes))]
-    back = []
-    while heap:
-        seen, i = heapq.heappop(heap)
-        beside = near[starts[i] : starts[i + 1], 1].tolist()
-        joined = {root(v) for v in beside if v not in taken}
-        made = 1 + sum(size[v] for v in joined)
-        if made > most:
-            continue
-        if made > seen:
-            heapq.heappush(heap, (made, i))
-            continue
-        node = int(nodes[i])
-        taken.remove(node)
-        above |= dict.fromkeys(joined, node)
-        size[node] = made
-        back.append(node)
-    return np.array(back, dtype=np.int64)
+def _core_of(nodes: np.ndarray, near: np.ndarray, most: int) -> tuple[SizedGraph, np.ndarray]:
+    """A graph of nodes [k] that may go back and of the components next to them, as of _near_trees: first the
+    nodes, then the components in the place of all their nodes; and which of these [k + c] bool are nodes.
+    """
+    row, name, size = near.T
+    at = np.minimum(np.searchsorted(nodes, name), len(nodes) - 1)
+    apart = nodes[at] != name
+    labels, first = np.unique(name[apart], return_index=True)
+    at[apart] = len(nodes) + np.searchsorted(labels, name[apart])
+    count = len(nodes) + len(labels)
+    pairs = sorted_set((row * count + at)[row < at])
+    ones = np.ones(count, dtype=np.int64)
+    sizes = np.concatenate([ones[: len(nodes)], size[apart][first]])
+    return from_ends(*np.divmod(pairs, count), sizes, ones, most), np.arange(count) < len(nodes)
 
 
 def _joined_sizes(block: RowBlock, part: np.ndarray, size_ext: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -162,19 +162,21 @@ def reinserted(core: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> n
     return left
 
 
-def reinsertions(core: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> np.ndarray:
-    """[k] int32, those nodes in the order in which they go back; of large graphs, where each step would look
-    at most nodes again, the later ones by what they were last seen to make.
+def reinsertions(
+    core: SizedGraph, chosen: np.ndarray, compiled: bool = True, looks: int = GROWN_LOOKS
+) -> np.ndarray:
+    """[k] int32, those nodes in the order in which they go back; where more entries than `looks` would be
+    looked at again as components grow, the later ones by what they were last seen to make.
     """
     gain, top = gains(core)
     gain = top // gain if top > 1 else gain
     if not (compiled and REINSERT and core.n):
-        return np.array(plain.reinsert(core, chosen, gain.tolist(), top, GROWN_LOOKS), dtype=np.int32)
+        return np.array(plain.reinsert(core, chosen, gain.tolist(), top, looks), dtype=np.int32)
     taken, order, part = chosen.astype(np.uint8), *(np.empty(core.n, dtype=np.int32) for _ in range(2))
     total, mark = (np.empty(core.n, dtype=np.int64) for _ in range(2))
     given = map(address, (core.indptr, core.indices, core.size, gain))
     scratch = map(address, (taken, order, part, total, mark))
-    count = REINSERT(core.n, *given, top, core.most, GROWN_LOOKS, *scratch)
+    count = REINSERT(core.n, *given, top, core.most, looks, *scratch)
     if count < 0:
         raise MemoryError
     return order[:count].copy()
