@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from app.bounds.highs import SIMPLEX, ints, new_solver
+from app.graphs.keys import without
 from app.graphs.metric import Metric
 
 COST = 100.0  # mean cost of an edge in the program
@@ -67,7 +68,7 @@ class EdgeProgram(ABC):
         """More edges [k, 2]; returns how many were new."""
         n = self.metric.n
         ends = np.sort(np.asarray(edges, dtype=np.int64).reshape(-1, 2), axis=1)
-        keys = np.setdiff1d(ends[:, 0] * n + ends[:, 1], self.keys)
+        keys = without(ends[:, 0] * n + ends[:, 1], self.keys)
         if not len(keys):
             return 0
         u, v = keys // n, keys % n
@@ -113,7 +114,7 @@ class EdgeProgram(ABC):
         if len(idle) < fewest:
             return
         self.solver.deleteRows(len(idle), ints(self.metric.n + idle))
-        kept = np.setdiff1d(np.arange(len(self.rows)), idle)
+        kept = without(np.arange(len(self.rows)), idle)
         self.rows = [self.rows[place] for place in kept.tolist()]
         self._idle, self.y = self._idle[kept], self.y[kept]
 

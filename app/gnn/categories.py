@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import GraphError
+from app.graphs.keys import sorted_set
 from app.graphs.nodes.data import NodeData, rows_per_piece
 from app.memory.slow_rows import read_over
 
@@ -183,7 +184,7 @@ def _together(group: Group, found: list[np.ndarray]) -> list[np.ndarray]:
     every = group.gather_host(np.concatenate(found), counts.sum(axis=1).tolist())
     ends = np.cumsum(counts.reshape(-1)).reshape(counts.shape)
     parts = ([every[end - k : end] for end, k in zip(*each)] for each in zip(ends.T, counts.T))
-    return [np.unique(np.concatenate(each)) for each in parts]
+    return [sorted_set(np.concatenate(each)) for each in parts]
 
 
 def _pieces(rows_own: np.ndarray) -> Iterator[slice]:

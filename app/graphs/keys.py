@@ -18,6 +18,25 @@ def union(keys: np.ndarray, others: np.ndarray) -> np.ndarray:
     return sorted_set(np.concatenate([np.ravel(keys), np.ravel(others)]))
 
 
+def without(keys: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Distinct keys that are not among others, ascending."""
+    keys = sorted_set(keys)
+    return keys[~among(keys, sorted_set(others))]
+
+
+def shared_keys(keys: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Distinct keys that are among others, too, ascending."""
+    keys = sorted_set(keys)
+    return keys[among(keys, sorted_set(others))]
+
+
+def among(keys: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Of each key whether it is among others, which ascend; [len(keys)] bool."""
+    if not len(others):
+        return np.zeros(len(keys), dtype=bool)
+    return others[np.minimum(np.searchsorted(others, keys), len(others) - 1)] == keys
+
+
 def first_of_runs(keys: np.ndarray) -> np.ndarray:
     """[m] bool: where another key begins than the one before."""
     first = np.ones(len(keys), dtype=bool)

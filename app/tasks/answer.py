@@ -23,7 +23,7 @@ from app.graphs.diffusion import Spreading
 from app.graphs.formats.text import LARGEST_ID
 from app.graphs.graph import Graph
 from app.graphs.ids import CONTROL, NodeIndex, fault_of_name, name_array, one_id, plain_ids
-from app.graphs.keys import sorted_set
+from app.graphs.keys import shared_keys, sorted_set, without
 from app.graphs.routes import after_of, depot_of, routes_of
 from app.graphs.weights import decimals_of
 from app.partition.load import Loaded
@@ -193,7 +193,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
             np.flatnonzero(read_nodes(path, written_ids(loaded, ids))) if path else _rows_of(given, ids)
             for path, given in ((search.inside, loaded.inside), (search.outside, loaded.outside))
         )
-        both = np.intersect1d(inside, outside)
+        both = shared_keys(inside, outside)
         if len(both):
             right = "a node in one of them would be right"
             raise CaseError(f"search.inside, search.outside: node {one_id(ids, both[0])} is in both; {right}")
@@ -256,7 +256,7 @@ def _rows_of(nodes: np.ndarray | None, ids: np.ndarray) -> np.ndarray:
     """[k] int64, ascending: the rows of nodes that a caller names by their ids. Raises GraphError."""
     if nodes is None:
         return np.empty(0, dtype=np.int64)
-    unknown = np.setdiff1d(nodes, ids)
+    unknown = without(nodes, ids)
     if len(unknown):
         raise GraphError(f"inside, outside: node {one_id(unknown, 0)} is not in the graph")
     return np.flatnonzero(np.isin(ids, nodes))
@@ -364,7 +364,7 @@ def _tree_of_rows(rows: np.ndarray, named: np.ndarray, ids: np.ndarray, called: 
 
 def _routes_of_rows(rows: np.ndarray, routes: np.ndarray, ids: np.ndarray, called: str) -> np.ndarray:
     """[n] int64, the stops of routes: rows [k] in order, and the route of each. Raises GraphError."""
-    missing = np.setdiff1d(np.arange(len(ids)), rows)
+    missing = without(np.arange(len(ids)), rows)
     if len(missing) != 1:
         told = f"found {len(rows)} customers on routes"
         raise GraphError(f"{called}: {told}; all {len(ids) - 1}, each once, and no depot, would be right")

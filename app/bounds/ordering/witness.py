@@ -27,6 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from app.bounds.cycles.witness import TreeProof, loads, paid
+from app.graphs.keys import without
 from app.graphs.ordering import NetArcs
 
 
@@ -92,7 +93,7 @@ class Pairs:
         own = np.minimum(part.tails, part.heads) * k + np.maximum(part.tails, part.heads)
         asked_tails, asked_heads = np.concatenate([tails, us]), np.concatenate([heads, vs])
         asked = np.minimum(asked_tails, asked_heads) * k + np.maximum(asked_tails, asked_heads)
-        more = np.setdiff1d(asked, own)
+        more = without(asked, own)
         keys, along = np.concatenate([own, more]), np.concatenate([arcs, more])
         order = np.argsort(keys, kind="stable")
         self._keys, self._pair, self._along = keys[order], order, along

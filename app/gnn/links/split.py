@@ -14,7 +14,7 @@ from app.gnn.links.pairs import among, joined_rows
 from app.gnn.links.sides import Sides
 from app.graphs.generators.random_nodes import hashed
 from app.graphs.graph import Graph
-from app.graphs.keys import sorted_set
+from app.graphs.keys import shared_keys, sorted_set
 from app.partition.load import Loaded
 from app.partition.rows import RowPartition
 from app.rng import key_of, stream
@@ -89,7 +89,7 @@ def split_edges(
     given = {VAL: val, TEST: test}
     given = {kind: pairs for kind, pairs in given.items() if pairs is not None}
     known = {kind: sorted_set(pairs[:, 0] * n + pairs[:, 1]) for kind, pairs in given.items()}
-    both = np.intersect1d(*known.values()) if len(known) == 2 else ()
+    both = shared_keys(*known.values()) if len(known) == 2 else ()
     if len(both):
         said = f"edge {graph.called(*divmod(int(both[0]), n))} is in both"
         raise CaseError(f"links.val_edges, links.test_edges: {said}; in one of them would be right")

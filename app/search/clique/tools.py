@@ -18,7 +18,7 @@ from app.bounds.clique.roots import METHOD, RootSearch
 from app.errors import FixedNodesError
 from app.graphs.derived import complement, induced
 from app.graphs.graph import Graph
-from app.graphs.keys import union
+from app.graphs.keys import union, without
 from app.proofs.kinds import CliqueProof, CoverProof
 from app.search.clique.baselines import by_core
 from app.search.clique.kernel import SPARSE, CliqueKernel
@@ -49,7 +49,7 @@ class CliqueTools(NodeTools):
     def __init__(self, instance: Instance, problem: Any) -> None:
         super().__init__(instance, problem)
         graph = self.graph
-        worthless = np.setdiff1d(np.flatnonzero(self.weightless()), instance.inside)
+        worthless = without(np.flatnonzero(self.weightless()), instance.inside)
         outside = union(instance.outside, worthless).astype(np.int64)
         self._names = _allowed(graph, instance.inside, outside)  # of the rest, in the graph
         rest = induced(graph, self._names)

@@ -11,7 +11,7 @@ import numpy as np
 from app.bounds.certificate import BadCertificate
 from app.bounds.cover.bounds import CoverBounds
 from app.graphs.graph import Graph
-from app.graphs.keys import sorted_set, union
+from app.graphs.keys import sorted_set, union, without
 from app.proofs.kinds import CoverProof
 from app.reductions.cover import verify_compiled
 from app.reductions.cover.reducer import CoverReducer
@@ -50,7 +50,7 @@ class CoverTools(NodeTools):
         if self.independent:
             inside, outside = outside, inside
         # A node of weight 0 costs covers nothing. Reductions want weights above 0: 1, taken off later.
-        free = np.setdiff1d(free, outside)
+        free = without(free, outside)
         self.inside, self.outside = union(inside, free).astype(np.int64), outside  # of the cover
         self.price, free = None if self.weights is None else np.maximum(self.weights, 1), len(free)
         self.beside = -free if self.independent else instance.granted - free  # of the reducer's offset
