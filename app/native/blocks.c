@@ -1,7 +1,9 @@
 /* Whether a graph has a tree decomposition without a heavy bag, by the blocks that have one.
    app/bounds/treewidth/blocks.py says how it goes and why; plain_blocks.py has the same with the same results.
    Sets of nodes are rows of W words, of which there are 1, 2, 4 or 8. */
+#ifndef _WIN32
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#endif
 #include <stdlib.h>
 #include <time.h>
 
@@ -71,7 +73,11 @@ INLINE int64_t first_of(const Word *set, const int64_t W) {
 
 static int64_t now(void) {
     struct timespec t;
+#ifdef _WIN32
+    timespec_get(&t, TIME_UTC);
+#else
     clock_gettime(CLOCK_MONOTONIC, &t);
+#endif
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
