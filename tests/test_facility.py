@@ -723,6 +723,10 @@ def test_a_table_leads_until_it_is_made(kind):
     late = LateBounds((lambda found: bounds, 1.0))
     late.expect(3.0)
     assert not late.improve(0.0, 1 << 40) and not late.method
+    for allowed, begins in ((0.5, False), (1.0, True)):  # runs by steps have no limit, but bounds have
+        late = LateBounds((lambda found: kind(sites.table(), along(sites)), 1.0))
+        late.allow(allowed)
+        assert late.improve(0.0, 1 << 40) == begins == bool(late.method)
 
 
 @alone

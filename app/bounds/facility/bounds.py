@@ -286,10 +286,20 @@ class LateBounds(Bounds):
         self._inner: Bounds | None = None
         self._solution: np.ndarray | None = None
         self._fits, self._clock = True, math.inf
+        self._allowed: float | None = None
 
     def expect(self, seconds: float) -> None:
         """The time limit: a beginning may take a share of it."""
-        fits = [kind for kind in self._kinds if kind[1] <= TABLE_SHARE * seconds]
+        self._take(TABLE_SHARE * seconds)
+
+    def allow(self, seconds: float) -> None:
+        """What all calls may take: so long may a beginning be."""
+        self._take(seconds)
+        self._allowed = seconds
+
+    def _take(self, most: float) -> None:
+        """The first kind whose beginning takes no longer."""
+        fits = [kind for kind in self._kinds if kind[1] <= most]
         self._fits = bool(fits)
         self._made, self.least_seconds = (fits or self._kinds)[0]
 
@@ -305,6 +315,8 @@ class LateBounds(Bounds):
         if self._inner is None:
             self._inner, self.least_seconds = self._made(self._solution), 0.0
             self._inner.until(self._clock)
+            if self._allowed is not None:
+                self._inner.allow(self._allowed)
             seconds = 0.0  # a step, so that what was made for it is of use
         return self._inner.improve(seconds, best, solution)
 
