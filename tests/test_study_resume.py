@@ -13,6 +13,7 @@ from test_gnn_studies import TINY
 from test_policy_studies import SELECTION
 
 from app.case.file import build
+from app.case.rules.studies import READ_BY_KIND
 from app.checkpoint.checkpoints import Nothing
 from app.comm.group import Group
 from app.device import HostDevice
@@ -102,7 +103,8 @@ KINDS = {
     ),
     "progress": (
         {
-            **POLICIES, "graph.generator": "er", "study.families": ["er"], "study.targets": [9.0],
+            **{key: value for key, value in POLICIES.items() if key != "study.steps"},
+            "graph.generator": "er", "study.families": ["er"], "study.targets": [9.0],
             "study.variants": ["a", "b agent.batch=3"], "search.steps": 20,
         }, 2,
     ),
@@ -158,7 +160,7 @@ def test_a_study_goes_on_after_what_was_finished(kind, ranks, shared_path, capsy
     settings, places = KINDS[kind]
     if kind == "answers":
         settings = {**settings, "study.catalogue": catalogue(ranks, shared_path)}
-    case = build({"run.task": "study", "study.kind": kind, **SMALL, **settings})
+    case = build({**of_kind(kind, SMALL), **settings})
     folder = RunFolder(ranks, str(shared_path / "out"), True)
     whole = Context(case, ranks, Log(ranks.rank == 0), folder, Memory(stops=False))
     parts = replace(whole, log=Log(False), keeper=Memory())
@@ -211,7 +213,7 @@ def test_two_files_of_one_name_are_two_data_sets(ranks, shared_path):
         "study.layer_samples": [9], "study.layer_epochs": 1,
     }  # fmt: skip
     for kind in ("models", "depth", *["sampling"] * (ranks.size == 1)):
-        case = build({**settings, "study.kind": kind})
+        case = build(of_kind(kind, settings))
         keeper = Memory(stops=False)
         found = run_study(Context(case, ranks, Log(False), None, keeper))
         assert len(keeper.states) == 3
@@ -230,10 +232,17 @@ def test_one_file_with_other_seeds_is_another_line(ranks, shared_path):
         "study.seeds": [1, 2], "study.models": ["gcn"], "study.depths": [2], "study.widths": [3],
     }  # fmt: skip
     for kind in ("models", "depth"):
-        case = build({**settings, "study.kind": kind})
+        case = build(of_kind(kind, settings))
         rows = run_study(Context(case, ranks, Log(False), None, Memory(stops=False)))["rows"]
         assert [(row["seeds"], len(row["test"])) for row in rows] == [(1, 1), (2, 2)]
     ranks.max_integer(0)  # before a rank removes the folder
+
+
+def of_kind(kind, settings):
+    """Settings of a study of this kind, without the keys that other kinds read alone."""
+    others = set().union(*READ_BY_KIND.values()) - set(READ_BY_KIND[kind])
+    kept = {key: value for key, value in settings.items() if key.removeprefix("study.") not in others}
+    return {**kept, "run.task": "study", "study.kind": kind}
 
 
 def two_groups(group, folder, seed):
