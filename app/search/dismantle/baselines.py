@@ -163,11 +163,14 @@ def reinserted(core: SizedGraph, chosen: np.ndarray, compiled: bool = True) -> n
 
 
 def reinsertions(
-    core: SizedGraph, chosen: np.ndarray, compiled: bool = True, looks: int = GROWN_LOOKS
+    core: SizedGraph, chosen: np.ndarray, compiled: bool = True, looks: int | None = None
 ) -> np.ndarray:
     """[k] int32, those nodes in the order in which they go back; where more entries than `looks` would be
     looked at again as components grow, the later ones by what they were last seen to make.
+
+    looks   None: GROWN_LOOKS, some seconds
     """
+    looks = GROWN_LOOKS if looks is None else looks
     gain, top = gains(core)
     gain = top // gain if top > 1 else gain
     if not (compiled and REINSERT and core.n):
