@@ -2,6 +2,7 @@
 
 import math
 import time
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -164,25 +165,25 @@ class EliminationBounds(OrderBounds):
     def _more(self) -> bool:
         return self._next() is not None
 
+    @abstractmethod
     def _begin(self, end: float) -> None:
         """The first bound."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _search(self, graph: Graph, most: int, limit: int, weights: np.ndarray | None) -> Found:
         """Whether a graph has an order worth no more than `most`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _set_bytes(self, n: int) -> int:
         """What a set takes that a search of n nodes holds."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _step(self) -> bool:
         """Some work; False where nothing is left to try."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _next(self) -> Atom | None:
         """The part that is searched next; None: none can be."""
-        raise NotImplementedError
 
 
 class WidthBounds(EliminationBounds):
