@@ -30,7 +30,7 @@ from app.graphs.nodes.memory import (
 )
 from app.log import warn_caller
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.nodes import deal_node_table, known_by, with_degrees, with_random_splits
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn

@@ -25,7 +25,7 @@ from app.graphs.nodes.of_edges import EdgeLabels
 from app.log import warn_caller
 from app.partition.edge_labels import EdgeTable, deal_edge_table, load_edge_labels
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.pairs import rows_of_pairs
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn

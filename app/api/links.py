@@ -22,7 +22,7 @@ from app.gnn.links.best import Partners
 from app.graphs.formats.source import shown
 from app.graphs.ids import named, one_id, plain_ids
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.pairs import rows_of_pairs
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn

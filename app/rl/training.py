@@ -16,7 +16,7 @@ import numpy as np
 
 from app.case.config import Case
 from app.case.policy import AgentCase
-from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.keeper import NOTHING_KEPT, Keeper
 from app.checkpoint.led import by_first
 from app.checkpoint.shared import share_state
 from app.checkpoint.store import State

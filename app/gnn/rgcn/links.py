@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.case.gnn import RgcnCase, bases_of
-from app.checkpoint.checkpoints import Keeper
+from app.checkpoint.keeper import Keeper
 from app.checkpoint.led import led
 from app.checkpoint.store import State
 from app.comm.group import Group
