@@ -34,7 +34,8 @@ from app.graphs.stream import CHUNK_EDGES, EdgeStream  # noqa: E402
 from app.memory.room import resident_bytes  # noqa: E402
 from app.model import memory  # noqa: E402
 from app.model.calibrate import reset_peak  # noqa: E402
-from app.model.gnn import Inputs, Training  # noqa: E402
+from app.model.gnn import Training  # noqa: E402
+from app.model.gnn_inputs import Inputs  # noqa: E402
 from app.model.gnn_memory import at_rest, in_training, mg_gcn_rule  # noqa: E402
 from app.model.layout import of_blocks  # noqa: E402
 from app.partition.nodes import load_node_data  # noqa: E402

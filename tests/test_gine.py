@@ -31,7 +31,8 @@ from app.graphs.formats.source import Limits
 from app.graphs.nodes.memory import table_of_arrays
 from app.memory.tiers import TierBudget
 from app.model import gnn_memory
-from app.model.gnn import Inputs, Training, traffic
+from app.model.gnn import Training, traffic
+from app.model.gnn_inputs import Inputs
 from app.model.layout import of_blocks
 from app.partition.edge_data import load_edge_data
 from app.partition.nodes import deal_node_table

@@ -26,7 +26,8 @@ from app.graphs.nodes.files import read_labels
 from app.graphs.nodes.memory import table_of_arrays
 from app.graphs.union import unite
 from app.memory.tiers import TierBudget
-from app.model.gnn import Inputs, Training
+from app.model.gnn import Training
+from app.model.gnn_inputs import Inputs
 from app.model.gnn_memory import at_rest
 from app.model.layout import of_blocks
 from app.partition.nodes import deal_node_table

@@ -12,7 +12,7 @@ from app.api.given import Begun, check_given, digest_of_names, digests_of_table,
 from app.api.graph import loaded_graph
 from app.api.graphs import features_of_set, given_set, loaded_set, recipe_for
 from app.api.learning import Asked, begin, course_of
-from app.api.results import Classification
+from app.api.networks import Classification
 from app.api.tune import Tuning
 from app.comm.guard import raise_together
 from app.errors import CaseError

@@ -13,7 +13,7 @@ from app.api.folds import CrossValidation, run_folds, told_of_folds
 from app.api.given import Begun, check_given, digest_of_arrays, ids_of_nodes, ids_of_pairs
 from app.api.graph import loaded_graph
 from app.api.learning import Asked, begin, course_of, recipe_of, refuse_level
-from app.api.results import FoundLinks
+from app.api.networks import FoundLinks
 from app.api.tune import Tuning
 from app.case.gnn import LinksCase
 from app.comm.guard import digest, raise_together
