@@ -47,7 +47,6 @@ from app.partition.nodes import load_node_data
 from app.search.solution_text import nodes_text, order_text, read_nodes, read_order, read_sides, sides_text
 from app.tasks.levels.nodes import predictions_text
 
-ALICE = "alice,bob,3.5\nbob,carol,1\ncarol,dave,2\n"
 FILES = {
     "blanks.txt": "TP53 MDM2\nMDM2  ATM\n# a comment\n\nATM TP53\nÉlan ATM\n10 9\n",
     "tabs.tsv": "New York\tBoston\nBoston\tNew York\nBoston\tParis, France\n",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import CaseError
-from app.page.charts import Line
+from app.page.charts import Line, line_chart
 from app.page.markup import Markup, join, tag
 from app.page.style import SCOPED
 
@@ -46,3 +46,14 @@ def finish(figure: Any, axes: Any, x: str, y: str) -> Any:
     if len(axes.get_legend_handles_labels()[1]) > 1:
         axes.legend(frameon=False, fontsize=8)
     return figure
+
+
+def loss_chart(records: Sequence[dict[str, float]]) -> str:
+    """The training loss over epochs, for a notebook."""
+    return line_chart("Loss", line_of(records, "epoch", "loss", "training loss", 0), "epoch", "loss")
+
+
+def draw_losses(figure: Any, axes: Any, records: Sequence[dict[str, float]]) -> None:
+    """The same on a panel of a matplotlib figure."""
+    draw(axes, line_of(records, "epoch", "loss", "training loss", 0))
+    finish(figure, axes, "epoch", "loss")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from app.api.drawing import draw, figure_of, finish, framed, line_of
+from app.api.drawing import draw, draw_losses, figure_of, finish, framed, line_of, loss_chart
 from app.errors import CaseError, GraphError
 from app.gnn.archive import LARGEST
 from app.gnn.explain.explanations import Explanations
@@ -224,10 +224,9 @@ class FoundLinks:
             for name, each in scores.items()
             if name in self._told()
         ]
-        losses = line_of(self.records, "epoch", "loss", "training loss", 0)
         return framed(
             table(["scores", "ROC AUC %", "average precision %"], rows) if rows else "",
-            line_chart("Loss", losses, "epoch", "loss"),
+            loss_chart(self.records),
         )
 
     def _told(self) -> dict[str, LinkScores]:
@@ -290,15 +289,14 @@ class Embedding:
         return framed(
             table(["nodes", "accuracy %", "macro F1 %"], rows) if rows else "",
             table(["measure", "value"], measures) if measures else "",
-            line_chart("Loss", line_of(self.records, "epoch", "loss", "training loss", 0), "epoch", "loss"),
+            loss_chart(self.records),
         )
 
     def plot(self) -> Any:
         """Loss over epochs, and the vectors along the two directions in which they differ most, coloured by
         clusters; a matplotlib figure."""
         figure, (left, right) = figure_of(2)
-        draw(left, line_of(self.records, "epoch", "loss", "training loss", 0))
-        finish(figure, left, "epoch", "loss")
+        draw_losses(figure, left, self.records)
         X = self.vectors.astype(np.float64) - self.vectors.mean(axis=0, dtype=np.float64)
         _, axes = np.linalg.eigh(X.T @ X)
         flat = X @ axes[:, : -min(3, X.shape[1] + 1) : -1]
@@ -379,16 +377,15 @@ class LinkPrediction:
         rows = [[name, *(f"{value:.4f}" for value in each.values())] for name, each in self.scores.items()]
         return framed(
             table(["ranks", "MRR", "hits at 1", "hits at 3", "hits at 10"], rows),
-            line_chart("Loss", line_of(self.records, "epoch", "loss", "training loss", 0), "epoch", "loss"),
+            loss_chart(self.records),
             line_chart("Validation", line_of(self.records, "epoch", "val_score", "MRR", 0), "epoch", "MRR"),
         )
 
     def plot(self) -> Any:
         """Loss, and the rank of the validation triples, over epochs; a matplotlib figure."""
         figure, (left, right) = figure_of(2)
-        draw(left, line_of(self.records, "epoch", "loss", "training loss", 0))
+        draw_losses(figure, left, self.records)
         draw(right, line_of(self.records, "epoch", "val_score", "MRR of the validation triples", 1))
-        finish(figure, left, "epoch", "loss")
         return finish(figure, right, "epoch", "MRR")
 
 

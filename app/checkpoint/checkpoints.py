@@ -22,7 +22,8 @@ from app.checkpoint.keeper import Keeper
 from app.checkpoint.pace import FIRST_SIGNAL, HOURS, NOTHING, SAVE, Pace
 from app.checkpoint.signals import STOPPING, Signals
 from app.checkpoint.store import State
-from app.comm.group import Bell, Group
+from app.comm.bell import Bell
+from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import CaseError, Halted, LockstepError, Stopped
 from app.log import Log, Mark
