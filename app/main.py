@@ -51,7 +51,8 @@ from app.native.countdown import countdown
 from app.output import RunFolder, phase_table
 from app.summary import advice, places, remarks, say_end, say_start
 from app.tables import Table
-from app.tasks.context import Context, check_names, open_group
+from app.tasks.context import Context, open_group
+from app.tasks.refused import check_names
 from app.text import printable
 from app.watchdog import watch
 

@@ -133,7 +133,7 @@ def training(given: argparse.Namespace) -> Callable[[], str]:
     from hashlib import sha256
 
     from app.case.policy import PolicyCase
-    from app.partition.load import generate_set
+    from app.partition.generated import generate_set
     from app.sparse.rowblock import RowBlock
     from bench import environments, subjects
 

@@ -30,7 +30,7 @@ from app.case.file import build  # noqa: E402
 from app.graphs.formats.readers import open_edges  # noqa: E402
 from app.graphs.graph import Graph, from_edges  # noqa: E402
 from app.log import Log  # noqa: E402
-from app.partition.load import load_stream  # noqa: E402
+from app.partition.streams import load_stream  # noqa: E402
 from app.problems.table import make_problem  # noqa: E402
 from app.tasks.context import Context, open_group  # noqa: E402
 from app.toolbox import Instance  # noqa: E402

@@ -15,8 +15,8 @@ from app.graphs.members import with_own_rows
 from app.graphs.nodes.memory import table_of_arrays
 from app.graphs.stream import EdgeStream
 from app.partition.edge_data import load_edge_data
-from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 from bench import subjects
 from bench.edges_case import EdgesCase

@@ -15,7 +15,7 @@ from app.case.config import Case
 from app.case.graph import GraphCase
 from app.case.policy import AgentCase, PolicyCase, ProblemCase, TrainCase
 from app.gnn.stopwatch import Stopwatch
-from app.partition.load import generate_set
+from app.partition.generated import generate_set
 from app.problems.table import make_problem
 from app.rl.learners import find_learner
 from app.rl.qnet import QNetwork

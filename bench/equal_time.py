@@ -33,7 +33,7 @@ from app.graphs.formats.readers import open_edges  # noqa: E402
 from app.graphs.generators.random import barabasi_albert, erdos_renyi  # noqa: E402
 from app.graphs.graph import Graph  # noqa: E402
 from app.log import Log  # noqa: E402
-from app.partition.load import load_stream  # noqa: E402
+from app.partition.streams import load_stream  # noqa: E402
 from app.problems.table import make_problem  # noqa: E402
 from app.search.cover.search import CoverSearch  # noqa: E402
 from app.solver.pipeline import Pipeline  # noqa: E402

@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 
 from app.case.graph import GraphCase
-from app.partition.load import generate_set
+from app.partition.generated import generate_set
 from app.problems.table import make_problem
 from app.rl import rollout
 from app.rl.incremental import LiveScores

@@ -37,7 +37,7 @@ from app.gnn.forecast.training import fit_forecaster
 from app.gnn.forecast.windows import SeriesData
 from app.gnn.optim import Adam
 from app.graphs.formats.memory import stream_of_object
-from app.partition.load import load_stream
+from app.partition.streams import load_stream
 from app.rng import stream
 from app.sparse.rowblock import RowBlock
 

@@ -34,11 +34,12 @@ from app.graphs.stream import CHUNK_EDGES, EdgeStream  # noqa: E402
 from app.memory.room import resident_bytes  # noqa: E402
 from app.model import memory  # noqa: E402
 from app.model.calibrate import reset_peak  # noqa: E402
-from app.model.gnn import Inputs, Training  # noqa: E402
+from app.model.gnn import Training  # noqa: E402
+from app.model.gnn_inputs import Inputs  # noqa: E402
 from app.model.gnn_memory import at_rest, in_training, mg_gcn_rule  # noqa: E402
 from app.model.layout import of_blocks  # noqa: E402
-from app.partition.load import load_stream  # noqa: E402
 from app.partition.nodes import load_node_data  # noqa: E402
+from app.partition.streams import load_stream  # noqa: E402
 from app.rng import stream  # noqa: E402
 from app.sparse.rowblock import RowBlock  # noqa: E402
 

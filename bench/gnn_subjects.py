@@ -15,7 +15,7 @@ import scipy.sparse
 from mpi4py import MPI
 
 from app.case.graph import GraphCase
-from app.partition.load import generate_set
+from app.partition.generated import generate_set
 from app.rng import stream
 from bench import subjects
 from bench.gnn_case import GcnCase

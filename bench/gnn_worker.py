@@ -19,8 +19,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-PROGRAMS = ("torch", "pyg", "dgl", "lockstep")
-
 
 class Worker:
     """A case, the program's module, and the model once it is built."""

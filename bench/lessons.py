@@ -12,7 +12,7 @@ import scipy
 from app.case.config import Case
 from app.case.graph import GraphCase
 from app.case.policy import AgentCase, PolicyCase, TrainCase
-from app.partition.load import generate_set
+from app.partition.generated import generate_set
 from app.problems.table import make_problem
 from app.rl.agent import Agent
 from app.rl.dynamics import begin_environment

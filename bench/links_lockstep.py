@@ -10,7 +10,7 @@ from app.gnn.optim import make_optimiser
 from app.graphs.graph import Graph
 from app.graphs.nodes.memory import table_of_arrays
 from app.partition.assemble import EdgeCounts
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.nodes import deal_node_table
 from app.partition.rows import partition_rows
 from app.sparse.rowblock import RowBlock

@@ -25,7 +25,7 @@ from app.comm.group import Group  # noqa: E402
 from app.device import HostDevice  # noqa: E402
 from app.graphs.formats.readers import open_edges  # noqa: E402
 from app.log import Log  # noqa: E402
-from app.partition.load import load_stream  # noqa: E402
+from app.partition.streams import load_stream  # noqa: E402
 from app.search.cut.search import CutSearch  # noqa: E402
 from app.search.tour.search import TourSearch  # noqa: E402
 from app.solver.meetings import Meetings  # noqa: E402

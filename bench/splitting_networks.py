@@ -27,7 +27,7 @@ from mpi4py import MPI  # noqa: E402
 
 from app.case.config import is_relational  # noqa: E402
 from app.case.file import load  # noqa: E402
-from app.checkpoint.checkpoints import Nothing  # noqa: E402
+from app.checkpoint.keeper import Nothing  # noqa: E402
 from app.comm.group import Group  # noqa: E402
 from app.comm.turns import by_turns  # noqa: E402
 from app.device import HostDevice  # noqa: E402

@@ -11,7 +11,7 @@ from app.case.run import RunCase
 from app.comm.group import Group
 from app.device import open_device
 from app.gnn.parameters import Parameters
-from app.partition.load import generate_set
+from app.partition.generated import generate_set
 from app.problems.mvc import MinimumVertexCover
 from app.problems.table import make_problem
 from app.recipes import PAPER_AGENT, PAPER_POLICY

@@ -13,8 +13,9 @@ from app.graphs.formats.source import Limits
 from app.graphs.nodes.memory import table_of_arrays
 from app.partition.edge_data import load_edge_data
 from app.partition.edge_labels import EdgeTable, deal_edge_table
-from app.partition.load import load_stream, ordered
+from app.partition.load import ordered
 from app.partition.nodes import deal_node_table
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 
 PLAIN = {

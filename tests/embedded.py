@@ -12,8 +12,9 @@ from app.gnn.model import layer_specs
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.nodes.memory import table_of_arrays
 from app.numerics.elementwise import Dropout
-from app.partition.load import load_stream, ordered
+from app.partition.load import ordered
 from app.partition.nodes import deal_node_table
+from app.partition.streams import load_stream
 from app.rng import key_of
 from app.sparse.rowblock import RowBlock
 

@@ -209,7 +209,7 @@ class Attempt:
 
     def _taken(self) -> bool:
         """Whether the case is one that names and keys are right in."""
-        from app.tasks.context import check_names
+        from app.tasks.refused import check_names
 
         with chdir(self.folder):
             try:

@@ -52,8 +52,9 @@ from app.model.defaults import DEFAULTS
 from app.model.rates import load_calibration
 from app.partition.cost import CostModel, parse_cost_model, read_text
 from app.partition.edge_labels import EdgeTable, deal_edge_table
-from app.partition.load import load_stream, load_united
+from app.partition.load import load_united
 from app.partition.nodes import deal_node_table, load_node_data
+from app.partition.streams import load_stream
 from app.problems.mvc import MinimumVertexCover
 from app.rl.qnet import QNetwork
 from app.rl.weights import load_weights, save_weights

@@ -13,7 +13,7 @@ from mpi4py import MPI
 from app.graphs.graph import from_edges
 from app.graphs.stream import EdgeStream
 from app.partition.assemble import assemble
-from app.partition.load import share_blocks
+from app.partition.generated import share_blocks
 from app.partition.rows import block_count
 from app.problems.problem import Totals
 from app.sparse.rowblock import RowBlock

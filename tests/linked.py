@@ -10,8 +10,9 @@ from app.gnn.links.split import spans_of, split_edges
 from app.gnn.links.wrong import apart_rows
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.nodes.memory import table_of_arrays
-from app.partition.load import load_stream, ordered
+from app.partition.load import ordered
 from app.partition.nodes import deal_node_table
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 from app.tasks.levels.links import data_of_links
 

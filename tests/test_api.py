@@ -33,7 +33,7 @@ from app.errors import CaseError, GraphError
 from app.rl import rollout
 from app.rl.learners import LEARNERS
 from app.search.cover.tools import CoverTools
-from app.tasks import answer, compare, rollouts
+from app.tasks import compare, rollouts, tools
 from app.tasks.context import context_of_settings
 from app.tasks.train import run_train
 
@@ -220,7 +220,7 @@ def test_a_graph_without_nodes_or_edges_needs_nothing():
 def test_tools_are_made_by_the_thread_that_calls(monkeypatch):
     """Of a command it is another one, which a caller's KeyboardInterrupt would leave at work."""
     makers, made = [], CoverTools.__init__
-    monkeypatch.setattr(answer, "LONG", 0)
+    monkeypatch.setattr(tools, "LONG", 0)
     monkeypatch.setattr(
         CoverTools, "__init__", lambda *given: made(*given) or makers.append(threading.current_thread())
     )

@@ -35,7 +35,8 @@ from app.partition.cost import CostModel, from_arrays
 from app.partition.cuts import best_cuts, least_maximum
 from app.partition.even import even_count, even_rows, even_starts
 from app.partition.features import block_features, row_features
-from app.partition.load import generate_set, load_graphs, with_shared_blocks
+from app.partition.generated import generate_set, with_shared_blocks
+from app.partition.load import load_graphs
 from app.partition.migrate import move_arrays, move_rows
 from app.partition.recut import read_cost_model
 from app.partition.rows import RowPartition, cut_blocks, partition_rows

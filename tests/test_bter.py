@@ -119,7 +119,7 @@ def test_degrees_of_a_file(group):
 ], ids=lambda keys: keys["generator"])  # fmt: skip
 def test_any_number_of_ranks_draws_the_same_graph(group, keys, monkeypatch):
     monkeypatch.setattr("app.graphs.generators.drawn.BLOCK", 500)
-    monkeypatch.setattr("app.partition.load.MADE_BY_ALL", 0)
+    monkeypatch.setattr("app.partition.generated.MADE_BY_ALL", 0)
     item = load_graphs(group, GraphCase(nodes=600, **keys), "instances", Case())[0]
     alone = load_graphs(
         Group(MPI.COMM_SELF, HostDevice()), GraphCase(nodes=600, **keys), "instances", Case()

@@ -25,8 +25,8 @@ from app.graphs.members import with_own_rows
 from app.graphs.nodes.memory import table_of_arrays
 from app.graphs.union import unite
 from app.memory.tiers import TierBudget
-from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 
 alone = pytest.mark.mpi_skip

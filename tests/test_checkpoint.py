@@ -23,8 +23,10 @@ from app.case.graph import GraphCase
 from app.case.policy import TrainCase
 from app.case.run import CheckpointCase, RunCase
 from app.checkpoint import lock, store
-from app.checkpoint.checkpoints import Checkpoints, Pace, PieceKeeper, Stops, Within
+from app.checkpoint.checkpoints import Checkpoints, Stops
 from app.checkpoint.identity import described, differences, input_digests
+from app.checkpoint.keeper import PieceKeeper, Within
+from app.checkpoint.pace import Pace
 from app.checkpoint.signals import Signals
 from app.checkpoint.store import State
 from app.comm.group import Group

@@ -31,8 +31,8 @@ from app.gnn.saved import SavedModel, load_model, save_model
 from app.gnn.training import Fit, decayed_parts, ended_early, fit
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.nodes.memory import table_of_arrays
-from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 
 COMMUNITIES, SIZE = 3, 60

@@ -17,7 +17,7 @@ from app.errors import NumericsError
 from app.graphs.metric import Metric
 from app.native import residual
 from app.numerics.products import Operand
-from app.partition.load import generate_set
+from app.partition.generated import generate_set
 from app.problems.table import make_problem
 from app.rl import compiled_lesson, stored_tables
 from app.rl.agent import Agent

@@ -13,7 +13,7 @@ from test_train import HELD, SMALL, changed
 
 from app.case.gnn import GnnCase, RgcnCase
 from app.checkpoint import store
-from app.checkpoint.checkpoints import Nothing
+from app.checkpoint.keeper import Nothing
 from app.checkpoint.shared import share_state
 from app.comm.guard import digest
 from app.device import HostDevice

@@ -5,6 +5,8 @@ A fenced block marked `sh quick` or `python quick` is run here, one marked `sh l
 the root of the project.
 """
 
+import ast
+import gc
 import os
 import re
 import sys
@@ -184,6 +186,102 @@ def test_every_document_is_in_the_list_of_documents():
     for folder in {path.parent for path in (ROOT / "docs").glob("*/*.md")}:
         parts = set(re.findall(rf"\]\({folder.name}/(\w+\.md)", TEXTS[folder.with_suffix(".md")]))
         assert parts == {path.name for path in folder.glob("*.md")}
+
+
+# ---- names in the documents on the program itself ----------------------------------------------------------
+
+ON_THE_PROGRAM = [
+    path
+    for path in DOCUMENTS
+    if path.parent.name == "architecture" or path.stem in ("architecture", "how_it_works", "papers")
+]
+# Of others: instances, an attribute of GCC, what ends names of arrays.
+OTHERS = {"brock400_2", "g05", "pm", "target_clones", "_own", "_ext", "_part", "_all"}
+NAMED = re.compile(r"_?[A-Za-z]\w*(?:\.\w+)*(?:\(.*\))?")
+# `NAME` of `FILE`, `NAME` in `FILE`
+PLACED = re.compile(r"`([\w.]+)`(?: of | in )`((?:\w+/)+\w+\.(?:py|c|h))`")
+
+
+class Names:
+    """What the program's Python files name: all of it, what each class has, what each class is made from.
+
+    A string counts where it is one word: keys, problems, layers, methods.
+    """
+
+    def __init__(self):
+        self.all, self.members, self.bases = set(), {}, {}
+        for path in [ROOT / "run.py", *(ROOT / "app").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]:
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                self.all |= set(names_of(node))
+                if isinstance(node, ast.ClassDef):
+                    self.members.setdefault(node.name, set()).update(
+                        n for x in ast.walk(node) for n in names_of(x)
+                    )
+                    self.bases.setdefault(node.name, set()).update(n for x in node.bases for n in names_of(x))
+        for path in (ROOT / "app").rglob("*.[ch]"):
+            self.all |= set(re.findall(r"\blk_\w+", path.read_text(encoding="utf-8")))
+
+    def has(self, owner, name):
+        """Whether a class, or one that it is made from, has a member of that name."""
+        if name in self.members.get(owner, ()):
+            return True
+        return any(self.has(base, name) for base in self.bases.get(owner, ()))
+
+
+def names_of(node):
+    """The names that a node of a syntax tree states itself."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Name | ast.Attribute):
+        return [getattr(node, "id", None) or node.attr]
+    if isinstance(node, ast.arg):
+        return [node.arg]
+    return [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
+
+
+@pytest.fixture(scope="module")
+def names():
+    gc.disable()  # trees are of many objects, all of which go at once
+    try:
+        return Names()
+    finally:
+        gc.enable()
+
+
+def lost_names(text, names, files):
+    """Backticked names of a text that the program has not."""
+    for name in re.findall(r"`([^`\n]+)`", FENCE.sub("", text)):
+        if not NAMED.fullmatch(name) or name in OTHERS or name in files:
+            continue
+        owner, *rest = parts = name.partition("(")[0].split(".")
+        if rest and owner in names.members:
+            if not names.has(owner, rest[0]):
+                yield name
+        elif not (name in names.all or all(part in names.all for part in parts)):
+            yield name
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("path", ON_THE_PROGRAM, ids=identify)
+def test_names_of_the_program_exist(path, names):
+    files = {each.name for top in LINKED for each in (ROOT / top).rglob("*.*")} | set(LINKED) | {"setup.py"}
+    assert list(lost_names(TEXTS[path], names, files)) == []
+
+
+@pytest.mark.mpi_skip
+def test_a_name_that_is_lost_is_found(names):
+    text = "`Pipeline.answer` and `Pipeline.reply` of `app/main.py`, `no_such_name`, `nowhere.py`, `Toolbox`"
+    assert list(lost_names(text, names, {"main.py"})) == ["Pipeline.reply", "no_such_name", "nowhere.py"]
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("path", DOCUMENTS, ids=identify)
+def test_names_stand_in_the_files_that_are_said_to_have_them(path):
+    for name, file in PLACED.findall(TEXTS[path]):
+        found = [place / file for place in (ROOT, ROOT / "app", path.parent) if (place / file).exists()]
+        if found:  # else OWN: test_files_that_are_named_exist
+            text, word = found[0].read_text(encoding="utf-8"), name.rpartition(".")[2]
+            assert re.search(rf"\b{word}\b", text), f"{identify(path)}: no {name} in {file}"
 
 
 # ---- the layer of docs/adding_a_layer.md ------------------------------------------------------------------

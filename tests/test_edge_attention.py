@@ -18,7 +18,8 @@ from app.gnn.edges import mean_rows
 from app.gnn.model import Model
 from app.memory.tiers import TierBudget
 from app.model import gnn_memory
-from app.model.gnn import Inputs, Training, traffic
+from app.model.gnn import Training, traffic
+from app.model.gnn_inputs import Inputs
 from app.model.layout import of_blocks
 from app.partition.rows import RowPartition
 

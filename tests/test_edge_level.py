@@ -18,7 +18,7 @@ from app.device import HostDevice
 from app.errors import CaseError, GraphError, NumericsError
 from app.gnn.edge_level import entries
 from app.gnn.edge_level.plain import plain_edge_scores
-from app.gnn.rehearsal import rehearse
+from app.gnn.rehearsal import Sizes, rehearse
 from app.gnn.training import fit
 from app.memory.tiers import TierBudget
 
@@ -225,8 +225,8 @@ def test_estimates_are_of_what_runs(featured):
     settings = {"gnn.model": "sage", "gnn.hidden": 8}
     classifier = classifier_on(host, settings, F=F if featured else None)
     width = F.shape[1] if featured else 0
-    sizes = classifier.block.n_own, WIDTH, True, classifier.classes
-    engine = rehearse(host.device, classifier.case, *sizes, edge_width=width)
+    sizes = Sizes(classifier.block.n_own, WIDTH, True, classifier.classes, edge_width=width)
+    engine = rehearse(host.device, classifier.case, sizes)
     told = [
         {name: [(each.kind, each.name, each.exchanges) for each in some] for name, some in of.items()}
         for of in (engine.recorded, classifier.engine.recorded)

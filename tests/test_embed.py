@@ -22,7 +22,7 @@ from app.gnn.embed.clusters import cluster, to_length_one
 from app.gnn.embed.spectral import leading, spectral_rows
 from app.gnn.embed.told import adjusted_rand, modularity, mutual_information
 from app.gnn.embed.views import VIEWS, draw_view
-from app.gnn.rehearsal import rehearse
+from app.gnn.rehearsal import Sizes, rehearse
 from app.gnn.training import ended_early, fit
 from app.memory.tiers import TierBudget
 from app.model.gnn_memory import judging
@@ -168,8 +168,8 @@ def test_under_a_limit_of_memory_no_bit_changes(limit):
 def test_estimates_are_of_what_runs(edge_drop):
     host = Group(MPI.COMM_SELF, HostDevice())
     embedder = embedder_on(host, {"embed.edge_drop": edge_drop, "gnn.model": "gcn"})
-    sizes = embedder.block.n_own, WIDTH, True, embedder.classes
-    engine = rehearse(host.device, embedder.case, *sizes)
+    sizes = Sizes(embedder.block.n_own, WIDTH, True, embedder.classes)
+    engine = rehearse(host.device, embedder.case, sizes)
     told = [
         {name: [(each.kind, each.name, each.exchanges) for each in some] for name, some in of.items()}
         for of in (engine.recorded, embedder.engine.recorded)

@@ -13,7 +13,7 @@ from mpi4py import MPI
 
 from app import classify, classify_edges
 from app.case.file import build
-from app.checkpoint.checkpoints import Nothing
+from app.checkpoint.keeper import Nothing
 from app.errors import CaseError, GraphError, Stopped
 from app.gnn.ensemble import Moments
 from app.gnn.saved import arrays_of, load_model, members_of

@@ -18,8 +18,8 @@ from app.errors import CaseError
 from app.graphs.covering import as_covering
 from app.graphs.generators.sets import Members, random_sets
 from app.graphs.whole import whole_graph
+from app.partition.generated import share_blocks
 from app.partition.generators import generated, most_elements
-from app.partition.load import share_blocks
 from app.problems.set_cover import LEVELS, VALUES, SetCover, levels
 from app.rl.dynamics import begin_environment
 from app.rl.env import objective_of, step_together

@@ -33,8 +33,9 @@ from app.graphs.series import open_series
 from app.native import gates as native_gates
 from app.numerics.gates import Gates
 from app.numerics.products import Operand
-from app.partition.load import load_stream, ordered
+from app.partition.load import ordered
 from app.partition.series import own_series
+from app.partition.streams import load_stream
 from app.rng import key_of
 from app.sparse.rowblock import RowBlock
 

@@ -24,8 +24,8 @@ from app.graphs.formats.memory import stream_of_object
 from app.log import Log
 from app.model.forecast_plan import forecast_plan_lines
 from app.model.plan import rates_of
-from app.partition.load import load_stream
 from app.partition.series import own_series
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.studies.gnn_folds import run_folds

@@ -31,12 +31,13 @@ from app.graphs.formats.source import Limits
 from app.graphs.nodes.memory import table_of_arrays
 from app.memory.tiers import TierBudget
 from app.model import gnn_memory
-from app.model.gnn import Inputs, Training, traffic
+from app.model.gnn import Training, traffic
+from app.model.gnn_inputs import Inputs
 from app.model.layout import of_blocks
 from app.partition.edge_data import load_edge_data
-from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.partition.rows import RowPartition
+from app.partition.streams import load_stream
 from app.sparse import rowblock
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import context_of_settings

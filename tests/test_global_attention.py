@@ -23,7 +23,8 @@ from app.gnn.layers.all_nodes import share_of
 from app.gnn.model import Model, check_layers
 from app.gnn.training import fit
 from app.model import gnn_memory
-from app.model.gnn import Inputs, Training
+from app.model.gnn import Training
+from app.model.gnn_inputs import Inputs
 from app.model.layout import estimate
 
 alone = pytest.mark.mpi_skip

@@ -24,8 +24,10 @@ from app.graphs.whole import whole_graph
 from app.model import gnn_memory, memory
 from app.model.counts import classified_counts
 from app.model.defaults import DEFAULTS
-from app.model.gnn import ATTEND_BACK, DRAWN, PIECE_BACK, Inputs, Training, flops, gathered, traffic
+from app.model.gnn import Training, flops, gathered, traffic
+from app.model.gnn_inputs import Inputs
 from app.model.gnn_paper import NETWORKS, data_set, paper_rows, table_lines
+from app.model.gnn_share import ATTEND_BACK, DRAWN, PIECE_BACK
 from app.model.layout import estimate, of_blocks
 from app.model.machines import ASSUMED
 from app.model.plan import plan_lines

@@ -32,8 +32,8 @@ from app.memory.plan import METHODS
 from app.memory.tiers import TierBudget
 from app.output import RunFolder
 from app.partition.balance import Balance
-from app.partition.load import load_stream
 from app.partition.rows import RowPartition
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.levels.reading import load

@@ -14,8 +14,8 @@ from app.graphs.nodes.memory import table_of_arrays
 from app.memory.tiers import TierBudget
 from app.model import gnn_memory
 from app.model.node_plan import training_of
-from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 
 NODES = 2600  # on four ranks, each rank's columns are more than a tile

@@ -36,8 +36,8 @@ from app.graphs.nodes.degrees import ALONE, RANGES, degree_ranges
 from app.graphs.nodes.memory import table_of_arrays
 from app.graphs.union import unite
 from app.memory.tiers import TierBudget
-from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import context_of_settings
 from app.tasks.levels.reading import load

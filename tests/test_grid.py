@@ -17,7 +17,7 @@ from app.case.graph import GraphCase
 from app.case.policy import AgentCase
 from app.case.run import ParallelCase
 from app.case.search import SearchCase
-from app.checkpoint.checkpoints import Nothing
+from app.checkpoint.keeper import Nothing
 from app.checkpoint.shared import share_state
 from app.comm.grid import cut_grid, fit_groups
 from app.comm.group import Group

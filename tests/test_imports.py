@@ -43,7 +43,8 @@ LEVEL = {name: level for level, row in enumerate(LAYERS) for name in row}
 # The same of the files of a package.
 INSIDE = {
     "api": (
-        ("folds", "given", "results"),
+        ("drawing",),
+        ("folds", "given", "networks", "results"),
         ("loop", "pairs", "routes", "tune"),
         ("graph", "graphs", "learning"),
         ("classify", "solve", "train", "triples"),

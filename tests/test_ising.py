@@ -16,7 +16,7 @@ from app import TrainingRun, solve
 from app.case.file import build
 from app.errors import CaseError, GraphError
 from app.problems.table import make_problem
-from app.tasks.context import check_names
+from app.tasks.refused import check_names
 
 QUICK = {"search.steps": 3000, "search.bound_seconds": 0.3}
 alone = pytest.mark.mpi_skip

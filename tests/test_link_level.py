@@ -34,7 +34,7 @@ from app.model import gnn_memory
 from app.model.node_plan import UNKNOWN, training_of
 from app.model.plan import plan_lines
 from app.numerics.pairs import lane_dots
-from app.partition.load import load_stream
+from app.partition.streams import load_stream
 from app.tasks.classify import run_classify
 from app.tasks.context import Context
 

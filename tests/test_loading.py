@@ -21,7 +21,7 @@ from app.errors import GraphError, Halted
 from app.graphs.formats import parts
 from app.graphs.formats.readers import open_edges
 from app.log import Log
-from app.partition import load
+from app.partition import generated, streams
 from app.partition.assemble import assemble, gather_whole
 from app.partition.deal import read_part
 from app.partition.load import load_graphs, load_united
@@ -160,21 +160,21 @@ def test_a_file_that_one_rank_does_not_find_is_dealt(group, shared_path, any_siz
             raise GraphError("no such file")
         return open_edges(name, *rest, **more)
 
-    monkeypatch.setattr(load, "open_edges", elsewhere)
-    source, everywhere = load._open(group, GraphCase(path=path), [path], 10**9)
+    monkeypatch.setattr(streams, "open_edges", elsewhere)
+    source, everywhere = streams.open_stream(group, GraphCase(path=path), [path], 10**9)
     assert everywhere == (group.size == 1) and (source is None) == (group.rank > 0 and not everywhere)
     assert bits(load_graphs(group, GraphCase(path=path), "x", Case())[0].graph) == bits(wanted)
 
 
 def test_files_that_differ_are_not_read_by_parts(group, shared_path, any_size, monkeypatch):
     path = write(group, shared_path / "g.txt", FILES["plain.txt"])
-    monkeypatch.setattr(load, "trace", lambda name: [1, 2, group.rank])
-    assert load._open(group, GraphCase(path=path), [path], 10**9)[1] == (group.size == 1)
+    monkeypatch.setattr(streams, "trace", lambda name: [1, 2, group.rank])
+    assert streams.open_stream(group, GraphCase(path=path), [path], 10**9)[1] == (group.size == 1)
 
 
 @pytest.mark.parametrize("family", ["rmat", "rmat_natural", "chung_lu"])
 def test_generated_parts_are_the_whole_graph(group, solo, monkeypatch, family):
-    monkeypatch.setattr(load, "MADE_BY_ALL", 0)
+    monkeypatch.setattr(generated, "MADE_BY_ALL", 0)
     table = GraphCase(generator=family, nodes=700, d=3, count=2)
     loaded, alone = (load_graphs(each, table, "instances", Case(seed=4)) for each in (group, solo))
     for item, one in zip(loaded, alone):
@@ -194,8 +194,8 @@ def test_generated_parts_are_the_whole_graph(group, solo, monkeypatch, family):
 def test_small_graphs_that_all_ranks_make_are_those_that_are_dealt(group, monkeypatch, made):
     """Their rows, and all of them without a message."""
     table, found = GraphCase(**made, count=4), []
-    for largest in (load.MADE_BY_ALL, 0):
-        monkeypatch.setattr(load, "MADE_BY_ALL", largest)
+    for largest in (generated.MADE_BY_ALL, 0):
+        monkeypatch.setattr(generated, "MADE_BY_ALL", largest)
         before = group.calls
         found.append(load_graphs(group, table, "x", Case(seed=2)))
         calls = group.calls - before

@@ -17,8 +17,8 @@ from app.gnn.training import fit
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.nodes.memory import table_of_arrays
 from app.memory.tiers import TierBudget
-from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 
 OF = ("last", "all")

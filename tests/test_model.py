@@ -32,7 +32,7 @@ from app.model.rates import Network, Rates, between, load_calibration
 from app.model.steps import make_step, sample_states
 from app.model.work import States, evaluation, learning, mean_of_replicas, parts_of, sent_bytes
 from app.partition.assemble import assemble, gather_whole
-from app.partition.load import generate_set
+from app.partition.generated import generate_set
 from app.problems.table import make_problem
 from app.recipes import PAPER_POLICY
 from app.rl.agent import Agent

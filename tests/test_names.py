@@ -41,12 +41,12 @@ from app.graphs.nodes.keyed import Nodes, keyed
 from app.graphs.nodes.text import has_number, is_label, is_split, text_features, text_labels, text_splits
 from app.graphs.whole import whole_graph
 from app.partition.assemble import gather_whole
-from app.partition.load import load_graphs, with_shared_blocks
+from app.partition.generated import with_shared_blocks
+from app.partition.load import load_graphs
 from app.partition.nodes import load_node_data
 from app.search.solution_text import nodes_text, order_text, read_nodes, read_order, read_sides, sides_text
 from app.tasks.levels.nodes import predictions_text
 
-ALICE = "alice,bob,3.5\nbob,carol,1\ncarol,dave,2\n"
 FILES = {
     "blanks.txt": "TP53 MDM2\nMDM2  ATM\n# a comment\n\nATM TP53\nÉlan ATM\n10 9\n",
     "tabs.tsv": "New York\tBoston\nBoston\tNew York\nBoston\tParis, France\n",

@@ -35,8 +35,9 @@ from app.graphs.formats.source import Limits, Source
 from app.graphs.nodes import data as nodedata
 from app.graphs.nodes.memory import table_of_arrays
 from app.partition import nodes
-from app.partition.load import load_stream, load_united
+from app.partition.load import load_united
 from app.partition.nodes import deal_node_table, load_node_data
+from app.partition.streams import load_stream
 
 WORLD = MPI.COMM_WORLD
 

@@ -21,9 +21,11 @@ from app.graphs.formats.memory import stream_of_object
 from app.partition import order
 from app.partition.assemble import gather_whole
 from app.partition.even import entries_weights
-from app.partition.load import generate_set, load_graphs, load_stream, ordered
+from app.partition.generated import generate_set
+from app.partition.load import load_graphs, ordered
 from app.partition.rows import cut_blocks
-from app.tasks.context import check_names
+from app.partition.streams import load_stream
+from app.tasks.refused import check_names
 
 WORLD = MPI.COMM_WORLD
 ORDERS = ["random", "rcm", "blocks", pytest.param("metis", marks=pytest.mark.skipif(

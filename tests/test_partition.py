@@ -23,7 +23,8 @@ from app.partition import assemble as assemble_module
 from app.partition.assemble import assemble, gather_whole
 from app.partition.even import entries_weights
 from app.partition.families import FAMILIES, Turn, family_names, turn_of
-from app.partition.load import generate_set, load_graphs
+from app.partition.generated import generate_set
+from app.partition.load import load_graphs
 from app.partition.migrate import move_rows
 from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks, partition_rows
 

@@ -19,7 +19,7 @@ from app.log import Log
 from app.model.defaults import DEFAULTS
 from app.output import RunFolder
 from app.partition.assemble import gather_whole
-from app.partition.load import generate_set
+from app.partition.generated import generate_set
 from app.tasks.context import Context
 from app.tasks.studies import progress
 from app.tasks.studies.counted import counted_seconds

@@ -26,7 +26,7 @@ from app.graphs.whole import whole_graph
 from app.partition.generators import generated
 from app.problems.table import make_problem
 from app.search.cut.tools import step_of_cuts
-from app.tasks.context import check_names
+from app.tasks.refused import check_names
 from app.toolbox import Instance
 
 QUICK = {"search.steps": 3000, "search.bound_seconds": 0.3}

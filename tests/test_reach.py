@@ -17,9 +17,9 @@ from app.graphs.formats.memory import stream_of_object
 from app.graphs.nodes.memory import table_of_arrays
 from app.model import gnn_memory
 from app.model.gnn import Training, flops
-from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
 from app.partition.rows import block_count, partition_rows
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 
 NODES = 400

@@ -27,7 +27,7 @@ from app.case.file import build
 from app.case.gnn import GnnCase, RgcnCase
 from app.case.graph import GraphCase
 from app.checkpoint import store
-from app.checkpoint.checkpoints import NOTHING_KEPT, Nothing
+from app.checkpoint.keeper import NOTHING_KEPT, Nothing
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import Stopped
@@ -343,7 +343,7 @@ def test_a_signal_before_the_command_line_is_read_is_heard_too(tmp_path):
 
 LONG_PASS = """
 import os, runpy, signal, sys, time
-import app.tasks.answer as answer
+import app.tasks.tools as tools
 from app.search.cover.tools import CoverTools
 made, calls = CoverTools.__init__, []
 def slow(self, *given):  # the second time as a pass over very many edges, without the interpreter's lock
@@ -353,7 +353,7 @@ def slow(self, *given):  # the second time as a pass over very many edges, witho
         time.sleep(600)
     made(self, *given)
 CoverTools.__init__ = slow
-answer.LONG = 0
+tools.LONG = 0
 sys.argv[0] = {program!r}
 runpy.run_path(sys.argv[0], run_name="__main__")
 """

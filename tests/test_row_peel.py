@@ -32,7 +32,7 @@ from app.solver.rows.exchanges import drop_dominators, exchange
 from app.solver.rows.kinds import ROW_KINDS
 from app.solver.rows.own import Rounds, keyed, keyed_node
 from app.tasks import answer_peeled
-from app.tasks.answer import entry_of
+from app.tasks.entry import entry_of
 
 PROBLEMS = ("mvc", "mis", "mds")
 QUIET = {"search.baselines": False, "search.steps": 200, "output.certificates": True}

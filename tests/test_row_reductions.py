@@ -11,7 +11,7 @@ from helpers import by_one, growing_graph, keys_of_replay
 from mpi4py import MPI
 
 from app import check, solve
-from app.checkpoint.checkpoints import NOTHING_KEPT, Nothing
+from app.checkpoint.keeper import NOTHING_KEPT, Nothing
 from app.checkpoint.store import State
 from app.comm.group import Group
 from app.device import HostDevice
@@ -28,8 +28,8 @@ from app.solver.rows import own
 from app.solver.rows.cover_check import check_rows
 from app.solver.rows.covers import reduce_rows
 from app.solver.rows.own import Rounds
-from app.tasks.answer import entry_of
 from app.tasks.answer_rest import _rounds, reduce_first
+from app.tasks.entry import entry_of
 
 WORLD, SELF = (Group(comm, HostDevice()) for comm in (MPI.COMM_WORLD, MPI.COMM_SELF))
 

@@ -17,8 +17,8 @@ from app.gnn.classifier import Classifier
 from app.graphs.formats.memory import stream_of_object
 from app.graphs.graph import Graph
 from app.graphs.nodes.memory import table_of_arrays
-from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 from app.tasks.levels.reading import load
 from app.tasks.studies.gnn_sampling import run_sampling

@@ -26,11 +26,12 @@ from app.graphs.nodes.files import read_labels
 from app.graphs.nodes.memory import table_of_arrays
 from app.graphs.union import unite
 from app.memory.tiers import TierBudget
-from app.model.gnn import Inputs, Training
+from app.model.gnn import Training
+from app.model.gnn_inputs import Inputs
 from app.model.gnn_memory import at_rest
 from app.model.layout import of_blocks
-from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 
 alone = pytest.mark.mpi_skip

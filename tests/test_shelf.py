@@ -20,7 +20,7 @@ from app.memory.shelf import Shelf
 from app.memory.tiers import TierBudget
 from app.problems.mvc import MinimumVertexCover
 from app.rl.training import train_policy
-from app.tasks.context import check_names
+from app.tasks.refused import check_names
 
 GRAPHS = [growing_graph(150, 3, 1), random_graph(90, 0.05, 2)]
 CASE = Case(

@@ -31,8 +31,8 @@ from app.memory.tiers import TierBudget
 from app.model import gnn_memory
 from app.model.node_plan import products_words, training_of
 from app.page.results import _plain
-from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 from app.tasks.folds import run_fold
 from app.tasks.levels.dealt import draw_folds, split_by_fold

@@ -13,7 +13,7 @@ from mpi4py import MPI
 
 from app import check
 from app.api.graph import loaded_graph
-from app.checkpoint.checkpoints import Nothing
+from app.checkpoint.keeper import Nothing
 from app.errors import Stopped
 from app.problems.table import make_problem
 from app.tasks.context import context_of_settings
@@ -103,9 +103,9 @@ def test_what_is_known_is_feasible_and_gets_better(problem):
 STOPPED = """
 import os, signal, sys
 import run
-from app.checkpoint import checkpoints
+from app.checkpoint import keeper
 from app.tasks import answer
-where, plain, compare = sys.argv.pop(1), checkpoints.PieceKeeper.at, answer.compare
+where, plain, compare = sys.argv.pop(1), keeper.PieceKeeper.at, answer.compare
 def at(self, step, key="", state=None, now=False):
     if where == "search" and key == "search" and self.name == "instance 1" and step == 2:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -114,7 +114,7 @@ def compared(context, toolbox, name, *more, **keys):
     if where == "baselines" and name != "ring":
         os.kill(os.getpid(), signal.SIGTERM)
     return compare(context, toolbox, name, *more, **keys)
-checkpoints.PieceKeeper.at, answer.compare = at, compared
+keeper.PieceKeeper.at, answer.compare = at, compared
 sys.exit(run.main(sys.argv[1:], whole_process=True))
 """
 

@@ -14,7 +14,7 @@ from test_policy_studies import SELECTION
 
 from app.case.file import build
 from app.case.rules.studies import READ_BY_KIND
-from app.checkpoint.checkpoints import Nothing
+from app.checkpoint.keeper import Nothing
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import Stopped

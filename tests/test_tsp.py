@@ -17,7 +17,7 @@ from app.device import HostDevice
 from app.errors import CaseError
 from app.graphs.metric import Metric, explicit, from_points, uniform_points
 from app.graphs.points import generate_points, stream_of_metric
-from app.partition.load import share_blocks
+from app.partition.generated import share_blocks
 from app.problems.table import make_problem
 from app.problems.tsp import DETOURS, DISTANCES, GAINS, TourTotals
 from app.rl import tour_rollout

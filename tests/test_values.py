@@ -27,8 +27,8 @@ from app.graphs.formats.source import Limits
 from app.graphs.nodes.files import read_labels
 from app.graphs.nodes.keyed import Nodes
 from app.graphs.nodes.memory import table_of_arrays
-from app.partition.load import load_stream
 from app.partition.nodes import deal_node_table
+from app.partition.streams import load_stream
 from app.sparse.rowblock import RowBlock
 
 NODES = 240

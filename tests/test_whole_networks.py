@@ -20,7 +20,9 @@ from test_resume import fault, job
 from app import classify, classify_edges, classify_relational, embed, find_links, predict_links
 from app.case.file import build
 from app.checkpoint import store
-from app.checkpoint.checkpoints import FIRST_SIGNAL, Checkpoints, Nothing
+from app.checkpoint.checkpoints import Checkpoints
+from app.checkpoint.keeper import Nothing
+from app.checkpoint.pace import FIRST_SIGNAL
 from app.comm import cores
 from app.comm.group import Group
 from app.device import HostDevice

@@ -12,7 +12,7 @@ from app.api.given import Begun, check_given, digest_of_names, digests_of_table,
 from app.api.graph import loaded_graph
 from app.api.graphs import features_of_set, given_set, loaded_set, recipe_for
 from app.api.learning import Asked, begin, course_of
-from app.api.results import Classification
+from app.api.networks import Classification
 from app.api.tune import Tuning
 from app.comm.guard import raise_together
 from app.errors import CaseError
@@ -30,7 +30,7 @@ from app.graphs.nodes.memory import (
 )
 from app.log import warn_caller
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.nodes import deal_node_table, known_by, with_degrees, with_random_splits
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn

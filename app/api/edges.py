@@ -13,7 +13,7 @@ from app.api.folds import CrossValidation, by_own_fold, called_by, run_folds, to
 from app.api.given import Begun, check_given, digest_of_arrays, digest_of_names, ids_of_pairs
 from app.api.graph import loaded_graph
 from app.api.learning import Asked, begin, course_of, recipe_of, refuse_level
-from app.api.results import EdgeClassification
+from app.api.networks import EdgeClassification
 from app.api.tune import Tuning
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
@@ -25,7 +25,7 @@ from app.graphs.nodes.of_edges import EdgeLabels
 from app.log import warn_caller
 from app.partition.edge_labels import EdgeTable, deal_edge_table, load_edge_labels
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.pairs import rows_of_pairs
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn

@@ -9,7 +9,7 @@ from app.api.classify import by_node, names_of_file, node_data
 from app.api.given import Begun
 from app.api.graph import loaded_graph
 from app.api.learning import Asked, begin, course_of, recipe_of, refuse_level
-from app.api.results import Embedding
+from app.api.networks import Embedding
 from app.case.graph import WORDS
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError

@@ -8,7 +8,7 @@ import numpy as np
 from app.comm.guard import digest_text
 from app.errors import CaseError
 from app.graphs.nodes.data import NodeData, no_labels
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.tasks.context import Context
 from app.tasks.folds import FoldRun, columns_of, mean_lost, run_fold, summary, trained
 from app.tasks.levels.examples import Examples

@@ -27,7 +27,7 @@ from app.gnn.forecast.intervals import Intervals
 from app.gnn.forecast.saved import SavedForecaster, load_forecaster, save_forecaster
 from app.graphs.formats.source import Limits
 from app.graphs.series import known_numbers, refuse_other_steps, series_of_object, shared_of_object
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.series import load_series, load_shared, own_series
 from app.tasks.context import Context, context_of_settings, reading_together
 from app.tasks.forecast import learn_forecasts, whole_saved

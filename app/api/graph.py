@@ -53,8 +53,10 @@ from app.graphs.quadratic import SPINS
 from app.graphs.stream import EdgeStream
 from app.graphs.tour_tables import stream_of_tour
 from app.log import warn_caller
-from app.partition.load import Loaded, load_stream, ordered, read_paths, weighted
+from app.partition.load import ordered, read_paths, weighted
+from app.partition.loaded import Loaded
 from app.partition.stands_for import graph_to_solve, is_covering, is_quadratic, of_neighbourhoods
+from app.partition.streams import load_stream
 from app.problems.table import (
     CLASSES,
     MAPPING,

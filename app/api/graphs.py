@@ -29,7 +29,9 @@ from app.graphs.members import with_own_rows
 from app.graphs.nodes.memory import rows_of_nodes
 from app.graphs.union import unite
 from app.log import warn_caller
-from app.partition.load import Loaded, load_stream, read_paths
+from app.partition.load import read_paths
+from app.partition.loaded import Loaded
+from app.partition.streams import load_stream
 from app.tasks.context import Context
 
 # What a set of graphs is learned by unless settings say otherwise: the table [gnn] of inputs/graphs.toml.

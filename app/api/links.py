@@ -13,7 +13,7 @@ from app.api.folds import CrossValidation, run_folds, told_of_folds
 from app.api.given import Begun, check_given, digest_of_arrays, ids_of_nodes, ids_of_pairs
 from app.api.graph import loaded_graph
 from app.api.learning import Asked, begin, course_of, recipe_of, refuse_level
-from app.api.results import FoundLinks
+from app.api.networks import FoundLinks
 from app.api.tune import Tuning
 from app.case.gnn import LinksCase
 from app.comm.guard import digest, raise_together
@@ -22,7 +22,7 @@ from app.gnn.links.best import Partners
 from app.graphs.formats.source import shown
 from app.graphs.ids import named, one_id, plain_ids
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.pairs import rows_of_pairs
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn

@@ -20,10 +20,10 @@ from app.graphs.formats.source import shown
 from app.graphs.ids import ids_of_names, named
 from app.graphs.nodes.memory import numbers_of
 from app.graphs.pairing import Given
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.stands_for import is_paired
-from app.tasks.answer import written_ids
 from app.tasks.context import Context
+from app.tasks.names import written_ids
 from app.text import is_whole
 
 RIGHT = "a pair of NetworkX graphs, SciPy matrices or square arrays, or of paths, would be right"

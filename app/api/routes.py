@@ -17,7 +17,7 @@ from app.graphs.deliveries import Deliveries
 from app.graphs.formats.source import shown
 from app.graphs.graph import Graph
 from app.graphs.ids import plain_ids
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.tasks.compare import whole_graph
 from app.tasks.context import Context
 from app.tasks.deliveries import (

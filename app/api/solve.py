@@ -27,18 +27,18 @@ from app.errors import CaseError, GraphError
 from app.gnn.parameters import Parameters
 from app.log import warn_caller
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.problems.table import MAPPING, ROUTES, TREE, WEIGHED, problem_of
 from app.rl.qnet import QNetwork
 from app.rl.weights import trained_for
 from app.search.dismantle.course import read_curves
-from app.tasks.answer import Solved, assignment_named, bags_named, edges_named, order_named, routes_named
 from app.tasks.check import value_given
 from app.tasks.compare import refuse_unfit
 from app.tasks.context import Context, context_of_settings
 from app.tasks.deliveries import FACILITY
 from app.tasks.policy import Policy, find_policy
 from app.tasks.solve import solve_graph, with_searches
+from app.tasks.solved import Solved, assignment_named, bags_named, edges_named, order_named, routes_named
 from app.text import show
 from app.threads import with_few_threads
 

@@ -14,7 +14,8 @@ from app.case.file import merged
 from app.comm.guard import digest
 from app.errors import CaseError
 from app.graphs.formats.memory import has_node_weights
-from app.partition.load import Loaded, with_shared_blocks
+from app.partition.generated import with_shared_blocks
+from app.partition.loaded import Loaded
 from app.problems.table import UNTRAINED, WEIGHED, problem_of, without_policy
 from app.rl.learner import Learner
 from app.rl.learners import register_learner

@@ -16,7 +16,7 @@ from app.api.given import (
     setting,
 )
 from app.api.learning import Asked
-from app.api.results import LinkPrediction, RelationalClassification
+from app.api.networks import LinkPrediction, RelationalClassification
 from app.api.tune import Tuning, tuned_by
 from app.case.config import Case
 from app.case.file import merged

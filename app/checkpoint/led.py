@@ -7,7 +7,7 @@ has the bits that it would have if each of them had made all steps.
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from app.checkpoint.checkpoints import Around, Keeper, Nothing
+from app.checkpoint.keeper import Around, Keeper, Nothing
 from app.checkpoint.shared import share_state
 from app.checkpoint.store import State
 from app.comm.group import Group

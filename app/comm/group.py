@@ -14,7 +14,6 @@ from app.watchdog import beat, wait_begins, wait_ends
 Array = Any
 HIGHEST_BIT = np.uint64(1 << 63)
 POLLED_S, NAP_SHARE, LONGEST_NAP_S = 2e-4, 1 / 32, 2e-3  # of `rest`
-BELL = 7  # the tag of a Bell's messages: all else are collectives
 
 
 def communicator(given: MPI.Comm | None) -> MPI.Comm:
@@ -280,8 +279,9 @@ class Group:
         return out
 
     def max_integers(self, values: np.ndarray) -> np.ndarray:
-        """Element-wise maximum over ranks of host integers (int64 or uint64).
+        """Element-wise maximum over ranks of host integers.
 
+        values   [k] int64 or uint64
         Ranks    all call; result identical on all (Allreduce)
         """
         if self.size == 1:
@@ -300,7 +300,11 @@ class Group:
         return int(self.max_integers(np.array([value], dtype=np.int64))[0])
 
     def sum_floats(self, X: Array) -> Array:
-        """Plain all-reduce of floats: only with reproducible = false, since its bits depend on the ranks."""
+        """Plain all-reduce of floats: only with reproducible = false, since its bits depend on the ranks.
+
+        X        float32 on the device, of one shape on all ranks; so is the result
+        Ranks    all call (Allreduce)
+        """
         if self.size == 1:
             return X
         host = self._staged(X)
@@ -328,7 +332,13 @@ class Group:
     # ---- whole values -----------------------------------------------------------------------------------
 
     def broadcast(self, values: np.ndarray, root: int = 0) -> np.ndarray:
-        """The root's host array on all ranks; shape and dtype must agree. Ranks: all call (Bcast)."""
+        """The root's host array on all ranks.
+
+        values   of any shape, row-major; on other ranks than the root it is overwritten, and its shape and
+                 dtype have to be those of the root's
+        returns  values
+        Ranks    all call (Bcast)
+        """
         if self.size > 1:
             with _Clock(self, "broadcast"):
                 self.comm.Bcast(values, root=root)
@@ -462,44 +472,6 @@ class Group:
         phase = self.prefix + phase
         self.sent_bytes[phase] = self.sent_bytes.get(phase, 0) + int(nbytes)
         self.calls += 1
-
-
-class Bell:
-    """By which ranks that rest tell rank 0, at work by itself, a number above 0: each of them once at most.
-
-    heard   the largest of those that rank 0 has heard; 0: none
-    """
-
-    def __init__(self, group: Group) -> None:
-        self.group, self.heard = group, 0
-        self._sent: MPI.Request | None = None
-        self._number = np.zeros(1, dtype=np.int64)
-        self._received = 0
-
-    def ring(self, number: int) -> None:
-        """Tell rank 0. On any other rank."""
-        if self._sent is None:
-            self._number[0] = number
-            self._sent = self.group.comm.Isend(self._number, dest=0, tag=BELL)
-
-    def listen(self) -> int:
-        """What has been heard by now. On rank 0."""
-        while self.group.comm.Iprobe(tag=BELL):
-            self._receive()
-        return self.heard
-
-    def close(self) -> None:
-        """Nobody rings any more: what is still on its way arrives. Ranks: all call."""
-        rung = int(self.group.sum_integers(np.array([self._sent is not None]))[0])
-        while self.group.rank == 0 and self._received < rung:
-            self._receive()
-        if self._sent is not None:
-            self._sent.Wait()
-
-    def _receive(self) -> None:
-        number = np.zeros(1, dtype=np.int64)
-        self.group.comm.Recv(number, tag=BELL)
-        self.heard, self._received = max(self.heard, int(number[0])), self._received + 1
 
 
 class _Clock:

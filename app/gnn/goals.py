@@ -44,7 +44,11 @@ class Goal(Protocol):
     digits: str
 
     def targets(self, group: Group, data: NodeData) -> np.ndarray:
-        """What scores are compared with, by rows of labels. Ranks: all call."""
+        """What scores are compared with, of k rows of labels: [k] int32 classes, [k, classes] float32 of 0
+        and 1, or [k, columns] float32 numbers in the scale of the network; NaN where it is not known.
+
+        Ranks   all call
+        """
         ...
 
     def encoded(self, data: NodeData) -> np.ndarray:
@@ -60,7 +64,11 @@ class Goal(Protocol):
         ...
 
     def losses(self, device: Any, Z: Array, targets: Array, weight: Array) -> Array:
-        """[n_own] losses; the scores become the gradient by them."""
+        """[n_own] float32 losses, each times its weight; the scores become the gradient by them.
+
+        Z        [n_own, columns] float32, in and out     targets   as of `targets`, on the device
+        weight   [n_own] float32, 0 of rows that are not learned from
+        """
         ...
 
     def predicted(self, Z: np.ndarray) -> np.ndarray:
@@ -77,7 +85,10 @@ class Goal(Protocol):
         ...
 
     def measure(self, engine: Engine, data: NodeData, targets: Array, Z: Array) -> Any:
-        """This rank's part of what `scores` tells, from device scores and targets."""
+        """This rank's part of what `scores` tells.
+
+        targets   as of `targets`, on the device     Z   [n_own, columns] float32, scores on the device
+        """
         ...
 
     def scores(self, engine: Engine, data: NodeData, measured: Any) -> SplitScores:

@@ -1,6 +1,7 @@
 """What an epoch of a model will do, from its sizes alone: the layers run without any numbers."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,28 +41,44 @@ class DenseWidth(DenseFeatures):
         """Nothing to drop from."""
 
 
-def rehearse(
-    device: Any, case: GnnCase, n_own: int, features: int, dense: bool, classes: int, stored: int = 1,
-    cut: Cut | None = None, edge_width: int = 1, ranks: int = 0,
-) -> Engine:  # fmt: skip
-    """An engine that has recorded what gnn/training.py does with n_own rows of a rank; it holds nothing.
+@dataclass(frozen=True)
+class Sizes:
+    """What the operations of an epoch on one rank depend on, beside the keys of a case.
+
+    n_own      rows of the rank, those of padding among them
+    features   columns of these     dense   they are rows like all others, not entries of a sparse matrix
+    classes    columns of the scores
+    stored     entries of a row of sparse features, about
+    edge_width columns of the features of edges, where layers or a head read them
+    ranks      of links.loss = "bpr": columns beside the rows of nodes (gnn/links/ranks.py)
+    """
+
+    n_own: int
+    features: int
+    dense: bool
+    classes: int
+    stored: int = 1
+    edge_width: int = 1
+    ranks: int = 0
+
+
+def rehearse(device: Any, case: GnnCase, sizes: Sizes, cut: Cut | None = None) -> Engine:
+    """An engine that has recorded what gnn/training.py does with the rows of a rank; it holds nothing.
 
     Programs "epoch", "evaluation" and "embedding", as Classifier runs them.
-    stored   entries of a row of sparse features, about
     cut      the pieces of dense features, which are tensors of the programs where they lie in the slow tier
-    edge_width   columns of the features of edges, where layers or a head read them
-    ranks    of links.loss = "bpr": columns beside the rows of nodes (gnn/links/ranks.py)
     """
+    features, dense, classes, edge_width = sizes.features, sizes.dense, sizes.classes, sizes.edge_width
     model = Model(case, features, classes, edge_width)
     blocks = np.zeros(2, dtype=np.int64)
-    block = SimpleNamespace(n_own=n_own, lo=0, block_starts=blocks)
+    block = SimpleNamespace(n_own=sizes.n_own, lo=0, block_starts=blocks)
     group = SimpleNamespace(device=device, rank=0)
     rows = SimpleNamespace(cuts=np.array([0, 1]), starts=blocks)
     direct = 0 if dense else model.input_parameters()
     params = Parameters(device, model.shapes())
     engine = Engine(SimpleNamespace(group=group, block=block), rows, params, direct)
     engine.measures = bool(case.epochs)
-    X: Any = DenseWidth(features) if dense else SparseWidth(features, stored)
+    X: Any = DenseWidth(features) if dense else SparseWidth(features, sizes.stored)
     if cut is not None and dense:
         X, engine.pieces = PiecedFeatures(device, cut, features), cut.most
     with engine.dry():
@@ -70,7 +87,7 @@ def rehearse(
             views = [View(Draws(case, 0, 0))] * len(models)
             epoch_of_views(engine, models, X, views, Objective(EmbedCase()))
         else:
-            _record_epoch(engine, model, X, ranks)
+            _record_epoch(engine, model, X, sizes.ranks)
         _record_reading(engine, "evaluation", "scores", lambda: model.forward(engine, X, None), case)
         _record_reading(engine, "embedding", "embedding", lambda: model.embed(engine, X))
     return engine

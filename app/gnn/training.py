@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from app.case.gnn import GnnCase
-from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.keeper import NOTHING_KEPT, Keeper
 from app.checkpoint.led import led
 from app.checkpoint.store import State
 from app.comm.group import Group

@@ -36,7 +36,8 @@ from app.graphs.formats.source import Limits
 from app.graphs.series import COVARIATES, columns_of_shared, shape_of_series
 from app.model.counts import classified_counts
 from app.model.defaults import DEFAULTS
-from app.model.gnn import OPTIMISER, Share, traffic
+from app.model.gnn import OPTIMISER, traffic
+from app.model.gnn_share import Share
 from app.model.layout import Layout, estimate
 from app.model.memory import Need, at_rest, size, total, whole_graph, words
 from app.model.node_plan import parts_words, time_words

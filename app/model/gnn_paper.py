@@ -9,7 +9,8 @@ import msgspec
 from app.case.gnn import GnnCase
 from app.errors import CaseError
 from app.model import gnn_memory, memory
-from app.model.gnn import Inputs, Training, flops, gathered, traffic
+from app.model.gnn import Training, flops, gathered, traffic
+from app.model.gnn_inputs import Inputs
 from app.model.layout import estimate
 from app.model.rates import Rates
 

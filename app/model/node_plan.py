@@ -36,7 +36,8 @@ from app.memory.tiers import TierBudget
 from app.model import gnn_memory
 from app.model.counts import classified_counts, edge_features_of, graphs_of, streams_of
 from app.model.defaults import DEFAULTS
-from app.model.gnn import Inputs, Ranked, Training, traffic
+from app.model.gnn import Training, traffic
+from app.model.gnn_inputs import Inputs, Ranked
 from app.model.layout import estimate
 from app.model.memory import Need, size, total, whole_graph, words
 from app.model.rates import Rates

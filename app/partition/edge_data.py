@@ -24,7 +24,7 @@ from app.graphs.nodes.files import open_edge_features
 from app.graphs.orders import places_of
 from app.graphs.stream import EdgeStream
 from app.partition.ids import ids_on_first
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.scatter import rounds
 
 READING = "reading the edge features"

@@ -23,7 +23,7 @@ from app.graphs.nodes.keyed import Nodes
 from app.graphs.nodes.of_edges import EdgeLabels
 from app.partition.edge_data import Dealer, Piece, Wanted, new_rows, pieces_in_order
 from app.partition.ids import ids_on_first
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.nodes import class_ids_of
 from app.partition.scatter import rounds
 

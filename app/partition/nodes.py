@@ -44,7 +44,7 @@ from app.graphs.nodes.keyed import Nodes
 from app.graphs.nodes.of_graphs import called, spread_out
 from app.partition.generators import drawn_of
 from app.partition.ids import ids_on_first
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.rows import RowPartition
 from app.partition.scatter import EntryRows, rounds, send_entries, send_rows
 

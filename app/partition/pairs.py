@@ -8,7 +8,8 @@ from app.comm.group import Group
 from app.errors import GraphError
 from app.graphs.ids import one_id
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded, read_paths
+from app.partition.load import read_paths
+from app.partition.loaded import Loaded
 
 
 def pairs_of_file(group: Group, case: Case, path: str) -> np.ndarray:

@@ -5,6 +5,8 @@ graphs, not measured yet), whatever layers it was learned for: the rows of polic
 `classify` cuts by a model of its own layers alone, which are known once the data are (gnn/balanced.py).
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from app.case.config import Case
@@ -15,6 +17,7 @@ from app.partition.cost import CostModel, parse_cost_model, read_text
 from app.partition.cuts import best_cuts
 from app.partition.even import entries_weights
 from app.partition.features import block_features
+from app.partition.loaded import Loaded
 from app.partition.migrate import move_rows
 from app.partition.rows import RowPartition, cut_blocks
 
@@ -70,3 +73,18 @@ def _moved(
         new = RowPartition(rows.n, rows.starts, cuts)
         out.append((move_rows(group, graph, rows, new), new))
     return out
+
+
+def recut_all(
+    group: Group, items: list[Loaded], model: CostModel | None, balance: str = "rows"
+) -> list[Loaded]:
+    """Graphs of equally many blocks, cut as a cost model wants; without one as parallel.partition does.
+
+    balance   "rows": as they are
+    Ranks     all call
+    """
+    if model is None and balance == "rows":
+        return items
+    held = [(item.graph, item.rows) for item in items]
+    moved = recut_evenly(group, held) if model is None else recut(group, held, model)
+    return [replace(item, graph=graph, rows=rows) for item, (graph, rows) in zip(items, moved)]

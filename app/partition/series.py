@@ -18,7 +18,7 @@ from app.graphs.series import (
     read_shared,
 )
 from app.partition.ids import ids_on_first
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.nodes import own_old_rows
 from app.partition.scatter import rounds, send_rows
 

@@ -12,7 +12,7 @@ from app.case.config import Case
 from app.comm.group import Group
 from app.graphs.graph import Graph
 from app.partition.assemble import gather_whole
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.rows import RowPartition
 
 ENTRIES_A_ROW = 64  # stored entries that take about as long as what a row's dense products take

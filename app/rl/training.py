@@ -16,7 +16,7 @@ import numpy as np
 
 from app.case.config import Case
 from app.case.policy import AgentCase
-from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.keeper import NOTHING_KEPT, Keeper
 from app.checkpoint.led import by_first
 from app.checkpoint.shared import share_state
 from app.checkpoint.store import State
@@ -186,11 +186,7 @@ class _Course:
             self.look()
             with watch("all"):
                 # Act and remember, each replica in its own environments
-                with grid.together("playing"):
-                    for replica in replicas:
-                        replica.act()
-                        with watch("environment"):
-                            replica.remember()
+                _act(grid, replicas, watch)
                 counts = [sum(r.step for r in replicas), sum(r.learner.ready() for r in replicas)]
                 made, ready = grid.total(counts)
                 so_far.step = made // grid.replicas
@@ -283,6 +279,15 @@ def limited_network(group: Group, case: Case, problem: Problem) -> QNetwork:
     if case.memory.fast_mb:
         net.limit_memory(group.device, TierBudget.of(case.memory))
     return net
+
+
+def _act(grid: Grid, replicas: list[Replica], watch: Stopwatch) -> None:
+    """A step of every environment of each replica, remembered. Ranks: all call."""
+    with grid.together("playing"):
+        for replica in replicas:
+            replica.act()
+            with watch("environment"):
+                replica.remember()
 
 
 def _renew(grid: Grid, replicas: list[Replica]) -> None:

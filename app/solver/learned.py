@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from app.case.run import ParallelCase
-from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper, Pace
+from app.checkpoint.keeper import NOTHING_KEPT, Keeper
+from app.checkpoint.pace import Pace
 from app.comm.group import Group
 from app.errors import NoneFound
 from app.graphs.graph import Graph

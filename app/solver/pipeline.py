@@ -12,7 +12,7 @@ import numpy as np
 
 from app.case.config import Case
 from app.case.search import STARTS
-from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.keeper import NOTHING_KEPT, Keeper
 from app.comm.group import Group
 from app.comm.guard import check_replicas
 from app.errors import LockstepError, Stopped

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import structs
 
 from app.case.config import Case
-from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.keeper import NOTHING_KEPT, Keeper
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import Stopped

@@ -181,7 +181,11 @@ class Exchange:
         """multiply_lookup as an operand of the next product, times scale_own by rows.
 
         The product makes the rows as it needs them where the device can, for one graph. It must come before
-        the next exchange. Ranks: all call.
+        the next exchange.
+
+        table, code_own, matrices, live_own   as of multiply_lookup
+        scale_own   [own rows] float32
+        Ranks       all call
         """
         count = self.counts[0] * self.unit
         late = len(matrices) == 1 and count <= LOOKUP_STATES and self.device.makes_rows

@@ -38,7 +38,7 @@ class HostRows:
     _ghost_rows: np.ndarray
 
     def neighbours_own(self, node: int) -> np.ndarray:
-        """Local numbers of the own rows adjacent to a global node, ascending."""
+        """[k] local numbers of the own rows adjacent to a global node, ascending."""
         row = node - self.lo
         if 0 <= row < self.n_own:
             return self._own_part(row)
@@ -87,7 +87,9 @@ class HostRows:
         return np.concatenate([near, rows])
 
     def each_once(self, rows: list[np.ndarray]) -> np.ndarray:
-        """Own rows of several lists, ascending: sorted where they are few, else by marks of all rows."""
+        """[k] local numbers of the own rows of several lists, ascending, each once: sorted where they are
+        few, else by marks of all rows.
+        """
         if MARKED_SHARE * sum(map(len, rows)) < self.n_own:
             return sorted_set(np.concatenate(rows))
         marks = np.zeros(self.n_own, dtype=bool)
@@ -118,7 +120,12 @@ class HostRows:
         return counts, columns, weights
 
     def arcs_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """Of a directed graph arcs, weights, transpose_weights (graphs/graph.py) of `extended_rows`."""
+        """Of a directed graph what the entries of `extended_rows` have, in their order.
+
+        rows      [k] local numbers
+        returns   arcs, weights, transpose_weights as graphs/graph.py has them, of as many entries; None, None
+                  where all weights on this rank are one
+        """
         _, _, (arcs, *weights) = self._entries(rows, [self._arcs, *self._weights])
         return (arcs, *(weights or (None, None)))
 
@@ -162,7 +169,7 @@ class HostRows:
         return np.concatenate([[0], np.cumsum(counts)]), columns
 
     def sent_rows(self, rank: int) -> np.ndarray:
-        """Local numbers of the own rows that another rank needs, ascending; none for this rank."""
+        """[k] int64 local numbers of the own rows that a rank needs, ascending; none for this rank."""
         if self.plan.mode == "halo":
             return self.plan.send_rows[rank].astype(np.int64)
         return np.arange(0 if rank == self._rank else self.n_own)

@@ -43,7 +43,7 @@ class OwnRows:
 
 
 def own_rows(placement: Placement, nodes: np.ndarray, rank: int) -> OwnRows:
-    """The part of some nodes (ascending) that a rank owns."""
+    """The part of some nodes that a rank owns; nodes [k] global numbers, ascending."""
     rows = placement.rows
     borders = rows.starts[rows.cuts[rank] : rows.cuts[rank + 1] + 1]
     cuts = np.searchsorted(nodes, borders)
@@ -86,24 +86,24 @@ class LayerEdges:
         self.weight = np.repeat(1 / counts.astype(np.float32), counts)
 
     def source_rows(self) -> np.ndarray:
-        """Keys of all source rows, ascending."""
+        """[k] int64 keys of all source rows, ascending."""
         return sorted_set(self.source_row)
 
     def own_source_rows(self, rank: int, turn: int) -> np.ndarray:
-        """Keys of the source rows that a rank holds and uses in a turn, ascending."""
+        """[k] int64 keys of the source rows that a rank holds and uses in a turn, ascending."""
         return sorted_set(self.source_row[(self.turn == turn) & (self.at_source == rank)])
 
     def holder(self, keys: np.ndarray) -> np.ndarray:
-        """The ranks that hold some pairs or source rows."""
+        """[k] the ranks that hold pairs or source rows, by their keys [k] int64."""
         nodes, relations = np.divmod(keys, self.R)
         return self.placement.holder(relations, nodes)
 
     def owner_of_row(self, keys: np.ndarray) -> np.ndarray:
-        """The ranks that own the nodes of some pairs or source rows."""
+        """[k] the ranks that own the nodes of pairs or source rows, by their keys [k] int64."""
         return self.placement.owner(keys // self.R)
 
     def backward_order(self, chosen: np.ndarray) -> np.ndarray:
-        """The chosen edges in the order (source, relation, target)."""
+        """[k] the chosen edges, their places [k] in `source`, in the order (source, relation, target)."""
         return chosen[np.argsort(self.source_row[chosen], kind="stable")]
 
 

@@ -31,7 +31,7 @@ class Held:
         self._at = np.arange(len(keys)) if at is None else at
 
     def find(self, keys: np.ndarray) -> np.ndarray:
-        """The row of each key; all must be held."""
+        """[k] the row of each key [k] int64. Raises NumericsError where one is not held."""
         place = np.searchsorted(self._sorted, keys)
         if len(keys) and (place.max() >= len(self._sorted) or (self._sorted[place] != keys).any()):
             raise NumericsError("exchange: a rank was asked for a row that it does not hold")
@@ -121,11 +121,15 @@ class RemoteProduct:
         self.A = self.device.csr(indptr, columns, values, (rows, self.fetch.count))
 
     def add(self, X_own: Array, Y: Array) -> None:
-        """Y += A X. Ranks: all call."""
+        """Y += A X.
+
+        X_own   [held rows, f] float32, on the device     Y   [rows, f] float32, in and out
+        Ranks   all call (one exchange)
+        """
         self.device.spmm_add(self.A, self.fetch.rows(X_own), Y)
 
     def times(self, X_own: Array) -> Array:
-        """A X. Ranks: all call."""
+        """[rows, f] float32, A X, of X_own as in `add`. Ranks: all call (one exchange)."""
         Y = self.device.zeros((self.n, X_own.shape[1]))
         self.add(X_own, Y)
         return Y

@@ -5,12 +5,11 @@ exchanges (solver/rows/exchanges.py), then region by region until the time is up
 
 import time
 
-from app.checkpoint.checkpoints import Keeper
+from app.checkpoint.keeper import Keeper
 from app.errors import Ended
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.problems.problem import Problem
 from app.solver.pipeline import Answer
-from app.tasks.answer import Solved
 from app.tasks.answer_annealed import annealed
 from app.tasks.answer_on_rows import START, Work, begun_before, exchanged, solved_on_rows
 from app.tasks.answer_regions import kept_answer, recalled_answer, search_again
@@ -19,6 +18,7 @@ from app.tasks.compare import words_of_need
 from app.tasks.context import Context
 from app.tasks.policy import Policy
 from app.tasks.rollouts import follow_policy
+from app.tasks.solved import Solved
 
 POLICY = "policy"  # the source of an answer
 SHARE = 0.05  # of a time limit, for the policy: on large graphs it makes few of its choices in any time

@@ -3,8 +3,8 @@
 import time
 from dataclasses import dataclass, replace
 
-from app.checkpoint.checkpoints import Keeper
-from app.partition.load import Loaded
+from app.checkpoint.keeper import Keeper
+from app.partition.loaded import Loaded
 from app.problems.problem import Problem
 from app.proofs.archive import to_bytes
 from app.solver.learned import StartClock, StartLimits
@@ -12,9 +12,9 @@ from app.solver.pipeline import Answer
 from app.solver.progress import Event
 from app.solver.rows.kinds import RowBound
 from app.solver.rows.own import Rounds
-from app.tasks.answer import Solved
 from app.tasks.answer_rest import Rest, written_answer
 from app.tasks.context import Context
+from app.tasks.solved import Solved
 
 PEELING, ANNEALING = "peeling", "annealing"  # keys of choices and of sweeps under way, in a checkpoint
 START = "start"  # that of an answer before sweeps

@@ -13,10 +13,10 @@ import numpy as np
 from msgspec import structs
 
 from app.case.search import SearchCase
-from app.checkpoint.checkpoints import Keeper
+from app.checkpoint.keeper import Keeper
 from app.checkpoint.store import State
 from app.errors import Ended
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.problems.problem import Problem
 from app.rl.env import Environment
 from app.solver.learned import StartClock
@@ -35,12 +35,12 @@ from app.solver.rows.peel import (
     recalled_peel,
     score_seconds,
 )
-from app.tasks.answer import Solved
 from app.tasks.answer_on_rows import PEELING, Work, begun_before, exchanged, solved_on_rows
 from app.tasks.answer_regions import kept_answer, recalled_answer, search_again
 from app.tasks.answer_rest import Rest, replay_of, toolbox_of
 from app.tasks.context import Context
 from app.tasks.policy import Policy
+from app.tasks.solved import Solved
 
 POLICY, GIVEN = "policy", "given"  # the source of an answer that is the policy's; as the pipeline calls it
 PEEL_SHARE, BOUND_SHARE, EXCHANGE_SHARE = 0.5, 0.1, 0.1  # of what is left of a time limit

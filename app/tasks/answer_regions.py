@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.checkpoint.checkpoints import Keeper
+from app.checkpoint.keeper import Keeper
 from app.checkpoint.store import State
 from app.errors import Ended
 from app.graphs.graph import Graph

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.checkpoint.checkpoints import Keeper
+from app.checkpoint.keeper import Keeper
 from app.checkpoint.store import State
 from app.comm.guard import raise_together
 from app.errors import Ended, LockstepError
 from app.graphs.graph import Graph
 from app.model.memory import whole_graph as whole_graph_bytes
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.problems.problem import Problem
 from app.proofs.archive import from_bytes, to_bytes
 from app.rl.forest import ACROSS
@@ -27,10 +27,12 @@ from app.solver.learned import StartClock, StartLimits
 from app.solver.pipeline import Answer, Pipeline
 from app.solver.rows.kinds import ROW_KINDS, RowKind
 from app.solver.rows.own import Rounds
-from app.tasks.answer import Solved, entry_of, is_weak, written_ids
 from app.tasks.compare import holds
 from app.tasks.context import Context
+from app.tasks.entry import entry_of, is_weak
+from app.tasks.names import written_ids
 from app.tasks.rollouts import Before, introduce, prices_of
+from app.tasks.solved import Solved
 from app.toolbox import Instance, Toolbox
 
 Better = Callable[[Answer], Answer]

@@ -13,11 +13,11 @@ import numpy as np
 
 from app.bounds.clique.degeneracy import CORES
 from app.bounds.clique.roots import METHOD
-from app.checkpoint.checkpoints import Keeper
+from app.checkpoint.keeper import Keeper
 from app.checkpoint.store import State
 from app.errors import Ended
 from app.graphs.graph import Graph
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.problems.problem import Problem
 from app.solver.budget import RESERVED
 from app.solver.learned import StartClock, StartLimits
@@ -26,12 +26,12 @@ from app.solver.progress import Event
 from app.solver.rows.clique_roots import ORDER_ROUNDS, RootCourse, RowRoots, search_roots
 from app.solver.rows.own import Rounds
 from app.solver.rows.regions import COUNT
-from app.tasks.answer import Solved
 from app.tasks.answer_rest import Rest, answer_alone
 from app.tasks.compare import tell_too_large
 from app.tasks.context import Context
 from app.tasks.policy import Policy
 from app.tasks.rollouts import REST_SECONDS, Before, follow_policy
+from app.tasks.solved import Solved
 
 ON_ROOTS, POLICY = "roots on rows", "policy"  # the sources of cliques that they have led to
 NOT_ASKED = "greedy"  # search.start, of a policy that is not asked

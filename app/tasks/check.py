@@ -13,20 +13,15 @@ import numpy as np
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError
 from app.graphs.ids import name_array
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.problems.table import MAPPING, problem_of
-from app.tasks.answer import (
-    bound_and_gap,
-    given_solution,
-    in_unit,
-    make_toolbox,
-    mapping_given,
-    read_solution,
-    written_ids,
-)
 from app.tasks.check_run import check_run, proved_by
 from app.tasks.compare import bound_of, whole_graph
 from app.tasks.context import Context
+from app.tasks.entry import bound_and_gap, in_unit
+from app.tasks.given import given_solution, mapping_given, read_solution
+from app.tasks.names import written_ids
+from app.tasks.tools import make_toolbox
 from app.text import figures, gap_words
 from app.toolbox import Toolbox
 

@@ -21,10 +21,13 @@ from app.partition.assemble import gather_whole
 from app.problems.problem import Problem
 from app.problems.table import SAMPLED, problem_of
 from app.proofs.archive import LARGEST, from_bytes
-from app.tasks.answer import bound_and_gap, in_unit, make_toolbox, read_solution
 from app.tasks.compare import graph_bytes, too_large, words_of_need
 from app.tasks.context import Context
-from app.tasks.solve import file_name, names_apart
+from app.tasks.entry import bound_and_gap, in_unit
+from app.tasks.given import read_solution
+from app.tasks.solve import names_apart
+from app.tasks.solve_told import file_name
+from app.tasks.tools import make_toolbox
 from app.text import figures, gap_words, printable, shorten
 from app.toolbox import Toolbox
 

@@ -17,7 +17,7 @@ from app.comm.turns import only_this_rank
 from app.errors import CaseError, LockstepError, NoneFound
 from app.graphs.graph import Graph
 from app.model.memory import whole_graph as whole_graph_bytes
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.whole import whole_of
 from app.problems.problem import Problem
 from app.problems.table import ROUTES, UNTRAINED, not_alone, problem_of

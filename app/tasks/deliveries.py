@@ -16,7 +16,7 @@ from app.graphs.formats.source import shown
 from app.graphs.graph import Graph
 from app.graphs.ids import NodeIndex, named, one_id, whole_number
 from app.graphs.metric import Metric
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.problems.table import ROUTES, make_problem
 from app.search.solution_text import lines_of
 

@@ -21,7 +21,7 @@ from app.gnn.forecast.windows import SeriesData
 from app.gnn.training import Fit
 from app.memory.room import resident_bytes
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.forecast_inputs import check_weights, counts_of, holes_of, read_series, whole_where_small

@@ -20,7 +20,7 @@ from app.gnn.forecast.series import PARTS
 from app.gnn.training import Fit
 from app.graphs.ids import blank_between, plain_ids
 from app.log import ToGo
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.plots.forecasts import plot_forecasts
 from app.tasks.context import Context
 

@@ -17,7 +17,7 @@ from app.graphs.ids import NodeIndex, name_numbers, one_id
 from app.graphs.pairing import ALIGNMENT, QAP, Given, Pairing, pairing_of
 from app.graphs.stream import EdgeStream
 from app.graphs.whole import whole_graph
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.stands_for import is_paired, refuse_family, refuse_undirected
 from app.rng import stream
 from app.search.assignment.text import read_pairs, read_worths

@@ -15,8 +15,9 @@ from app.graphs.covering import HITTING, count_candidates
 from app.graphs.fixed_point import whole_numbers
 from app.graphs.ids import one_id
 from app.graphs.quadratic import SPINS
+from app.partition.generated import with_shared_blocks
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded, with_shared_blocks
+from app.partition.loaded import Loaded
 from app.partition.stands_for import is_covering, is_quadratic
 from app.partition.whole import EVALUATED, followed_by, sharers, work_of
 from app.problems.problem import Problem, state_size
@@ -39,7 +40,6 @@ from app.rl.select import single
 from app.search.node_tools import refuse_weights
 from app.solver.learned import ROLLOUTS, StartClock, StartLimits
 from app.sparse.rowblock import RowBlock
-from app.tasks.answer import Solved, bound_and_gap, in_unit, is_weak, make_toolbox, written_ids
 from app.tasks.compare import (
     baseline_values,
     bound_of,
@@ -49,7 +49,11 @@ from app.tasks.compare import (
     whole_graph,
 )
 from app.tasks.context import Context
+from app.tasks.entry import bound_and_gap, in_unit, is_weak
+from app.tasks.names import written_ids
 from app.tasks.policy import Policy
+from app.tasks.solved import Solved
+from app.tasks.tools import make_toolbox
 
 COMPARED_NODES = 1024  # larger graphs have no rollout beside the pipeline
 TIME_SHARE = 0.75  # of a time limit, for the policy and the greedy after it: then come the bounds

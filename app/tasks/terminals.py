@@ -9,7 +9,7 @@ from app.errors import CaseError, GraphError
 from app.graphs.graph import Graph
 from app.graphs.ids import NodeIndex, one_id
 from app.graphs.joined import components
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.rng import stream
 from app.search.solution_text import read_nodes
 from app.toolbox import Instance

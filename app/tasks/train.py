@@ -16,7 +16,8 @@ from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
 from app.log import Log, ToGo
-from app.partition.load import Loaded, with_shared_blocks
+from app.partition.generated import with_shared_blocks
+from app.partition.loaded import Loaded
 from app.partition.whole import LEARNED_ON, learning_work, sharers
 from app.plots.runs import plot_learning
 from app.problems.problem import Problem, state_size

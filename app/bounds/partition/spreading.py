@@ -104,7 +104,7 @@ class TreeWork:
         self._level = (np.searchsorted(self._scale, shown, side="right") - 1).astype(np.uint8)
         self._trees.measure(self._level)
         self._load = np.zeros(len(self._weights), dtype=np.int64)
-        self._batch, self._much, self._at, self._worth = np.zeros((2, BATCH), dtype=np.int64), 0, 0, 0
+        self._batch, self._at, self._worth = np.zeros((2, BATCH), dtype=np.int64), 0, 0
 
     def _grow(self) -> None:
         """A tree."""

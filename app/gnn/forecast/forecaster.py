@@ -98,7 +98,7 @@ class Forecaster:
     # ---- learning ---------------------------------------------------------------------------------------
 
     def learn(self, ends: np.ndarray) -> float:
-        """The loss of the windows that end at some steps, and its gradient in `steps.gradient`.
+        """The loss of the windows that end at some steps [B] int64, and its gradient in `steps.gradient`.
 
         The mean, over all known values of all nodes, of |e| or e^2 in deviations, or, over these and all
         quantiles, of the pinball loss. Ranks: all call.
@@ -111,7 +111,9 @@ class Forecaster:
         return self._sum(losses)
 
     def loss_of(self, ends: np.ndarray) -> float:
-        """The mean loss of windows, some at a time; NaN where nothing is known. Ranks: all call."""
+        """The mean loss of the windows that end at some steps [k] int64, a batch at a time; NaN
+        where nothing is known. Ranks: all call.
+        """
         total, count = 0.0, self.windows.known_in(ends)
         for piece in self.windows.pieces(ends):
             batch = self._begun(piece)

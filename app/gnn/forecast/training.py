@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.keeper import NOTHING_KEPT, Keeper
 from app.checkpoint.led import led
 from app.checkpoint.store import State
 from app.comm.group import Group

@@ -141,11 +141,11 @@ class Windows:
         return self.case.horizon * self.channels
 
     def known_in(self, ends: np.ndarray) -> int:
-        """How many values windows that end there forecast, over all nodes."""
+        """How many known values the windows that end at some steps [k] int64 forecast, over all nodes."""
         return int(sum(self.known_at[ends + h].sum() for h in range(1, self.case.horizon + 1)))
 
     def pieces(self, ends: np.ndarray) -> Iterator[np.ndarray]:
-        """Ends of windows, a batch at a time."""
+        """Ends of windows [k], a batch at a time: [B] each, fewer at last."""
         for at in range(0, len(ends), self.case.batch):
             yield ends[at : at + self.case.batch]
 

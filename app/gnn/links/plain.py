@@ -16,7 +16,7 @@ from app.gnn.links.scores import LinkScores
 from app.gnn.links.split import LinkSplit
 from app.graphs.graph import Graph
 from app.graphs.lists import ranges
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 
 ONE = 1 << 32  # what a weight of one is counted as
 ENTRIES, PATHS = 1 << 22, 1 << 20  # neighbours, and paths, that are looked at together

@@ -12,7 +12,7 @@ from app.errors import CaseError
 from app.graphs.graph import Graph, narrow
 from app.graphs.ids import one_id
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 
 RIGHT = "links.sides = FILE would be right, or links.between = any"
 

@@ -15,7 +15,7 @@ from app.gnn.links.sides import Sides
 from app.graphs.generators.random_nodes import hashed
 from app.graphs.graph import Graph
 from app.graphs.keys import shared_keys, sorted_set
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.rows import RowPartition
 from app.rng import key_of, stream
 

@@ -23,8 +23,11 @@ class Term(Protocol):
     """More of a loss."""
 
     def add(self, E: Array, rows: Array, loops: Array | None, dE: Array, dD: Array, lo: int) -> float:
-        """The loss; its gradients are added to dE, that of the nodes from lo on, and to dD.
+        """The loss; its gradients are added to dE and dD.
 
+        E       [n, d] rows of nodes     rows, loops   [R, d] and [R] of relations; loops None: there are none
+        dE      [own nodes, d] the gradient by the rows of E from lo on
+        dD      [R, d], with loops [R, d + 1]
         Ranks   all call
         """
 
@@ -85,7 +88,9 @@ class Decoder(ABC):
 
     @abstractmethod
     def of_triples(self, E: Array, epoch: int, lo: int, hi: int) -> tuple[float, Array, Array]:
-        """The same without the norms. Ranks: all call."""
+        """The loss of the learned triples without the norms, dD [R, d], with loops [R, d + 1], and dE
+        [hi - lo, d] of the nodes lo..hi-1. Ranks: all call.
+        """
 
     def _shares(self, n3: float) -> tuple[Array, Array]:
         """[n] and [R] float32: n3 / m times the places of each node, and of each relation, in triples."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.case.gnn import RgcnCase, bases_of
-from app.checkpoint.checkpoints import Keeper
+from app.checkpoint.keeper import Keeper
 from app.checkpoint.led import led
 from app.checkpoint.store import State
 from app.comm.group import Group
@@ -28,13 +28,12 @@ from app.gnn.rgcn.ranks import random_summary, rank_frequent, rank_learned, summ
 from app.gnn.rgcn.sampled import SampledSoftmax
 from app.gnn.rgcn.softmax import FullSoftmax
 from app.gnn.rgcn.split import Split
-from app.gnn.rgcn.training import PLAIN_COURSE, Course, Steps, grid_groups, widths_of
+from app.gnn.rgcn.training import PLAIN_COURSE, Course, Steps, grid_groups, make_epochs, widths_of
 from app.gnn.stopwatch import Took
 from app.graphs.triples.data import Triples
 from app.graphs.triples.relational import RelationalGraph, relational_graph
 from app.partition.relations import Placement, place
 from app.partition.rows import RowPartition
-from app.watchdog import beat
 
 Array = Any
 DECODERS: dict[str, type[Decoder]] = {
@@ -135,14 +134,8 @@ def train_links(
 @np.errstate(over="ignore", invalid="ignore")  # what leaves the finite numbers is refused with its epoch
 def _epochs(run: "_Run", split: Split, case: RgcnCase, seed: int, course: Course, keeper: Keeper) -> int:
     """The epochs of `train_links`; how many were made. Ranks: those of the network call."""
-    made = 0
-    if (earlier := keeper.recall("fit")) is not None:
-        made = run.restore(earlier)
-    for epoch in range(made + 1, case.epochs + 1):
-        beat()
-        keeper.at(epoch - 1, "fit", partial(run.state, epoch - 1))
-        if case.patience and run.best.waited >= case.patience:
-            break
+
+    def make(epoch: int) -> None:
         run.set_rate(rate_of(case, epoch))
         loss = run.step(epoch, Drops.of(case, seed, epoch))
         refuse_infinite(loss, epoch, case, epoch - 1)
@@ -150,9 +143,8 @@ def _epochs(run: "_Run", split: Split, case: RgcnCase, seed: int, course: Course
             check_replicas(run.group, run.replicated(), f"the weights after epoch {epoch}")
         if epoch % case.evaluate_every == 0 or epoch == case.epochs:
             course.record(run.evaluate(split, epoch, loss))
-        made = epoch
-    keeper.ended("fit", partial(run.state, made, last=True))
-    return made
+
+    return make_epochs(run, case, keeper, make)
 
 
 def refuse_unwatched_triples(case: RgcnCase, split: Split) -> None:

@@ -85,7 +85,7 @@ class OneHotLayer:
         self.hidden = hidden
 
     def forward(self) -> Array:
-        """Z_own. Ranks: all call."""
+        """Z_own [n_own, hidden] float32. Ranks: all call."""
         products = self.products
         P = self.device.zeros((products.pairs[-1], self.hidden))
         for k, turn in enumerate(products.turns):
@@ -396,7 +396,8 @@ class RGCN:
         return X
 
     def gradients(self, dZ_own: Array) -> Iterator[Gradient]:
-        """(name, rows, gradient) of all weights, from the gradient by the logits, after forward.
+        """(name, rows, gradient) of all weights, from the gradient [n_own, classes] by the logits, after
+        forward.
 
         A gradient must be used before the next one is taken: weights may then change. Ranks: all call, and
         take all.

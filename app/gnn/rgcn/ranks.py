@@ -102,7 +102,7 @@ def rank_frequent(group: Group, triples: Triples, split: Split, ranked: np.ndarr
 
 
 def summary(ranks: np.ndarray) -> dict[str, float]:
-    """Mean reciprocal rank, and the share of ranks up to 1, 3 and 10."""
+    """Mean reciprocal rank, and the share of ranks up to 1, 3 and 10, of ranks of any shape, from 1 on."""
     return {"mrr": float((1 / ranks).mean()), **{f"hits_{k}": float((ranks <= k).mean()) for k in HITS}}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.case.gnn import RgcnCase, bases_of
-from app.checkpoint.checkpoints import NOTHING_KEPT, Keeper
+from app.checkpoint.keeper import NOTHING_KEPT, Keeper
 from app.checkpoint.led import led
 from app.checkpoint.store import State
 from app.comm.group import Group
@@ -114,14 +114,20 @@ class Targets:
         return out
 
     def loss(self, Z_own: Array) -> float:
-        """Mean cross-entropy of the training nodes; Z_own becomes its gradient. Ranks: all call."""
+        """Mean cross-entropy of the training nodes.
+
+        Z_own   [n_own, classes] float32 logits on the device; they become the gradient by them
+        Ranks   all call
+        """
         device = self.group.device
         losses = device.softmax_loss(Z_own, self.labels, self.weight)
         part = device.fold(self.out.starts, losses[:, None])
         return float(device.get(sum_blocks(self.group, part, self._blocks))[0])
 
     def accuracy(self, predicted: np.ndarray) -> dict[str, float]:
-        """The share of right classes by split that has any, from those of own rows. Ranks: all call."""
+        """The share of right classes by split that has any; predicted [n_own] int32, of own rows. Ranks: all
+        call.
+        """
         hits = np.array([int((predicted == wanted).sum()) for wanted in self.wanted.values()])
         right = self.group.sum_integers(hits).tolist()
         found = zip(self.wanted, right)
@@ -256,14 +262,9 @@ def train_rgcn(
 
 def _epochs(run: "_Run", seed: int, course: Course, keeper: Keeper) -> int:
     """The epochs of `train_rgcn`; how many were made. Ranks: those of the network call."""
-    case, net, made = run.case, run.net, 0
-    if (earlier := keeper.recall("fit")) is not None:
-        made = run.restore(earlier)
-    for epoch in range(made + 1, case.epochs + 1):
-        beat()
-        keeper.at(epoch - 1, "fit", partial(run.state, epoch - 1))
-        if case.patience and run.best.waited >= case.patience:
-            break
+    case, net = run.case, run.net
+
+    def make(epoch: int) -> None:
         due = epoch % case.evaluate_every == 0 or epoch == case.epochs
         row = run.step(epoch, due, Drops.of(case, seed, epoch))
         if course.compares(epoch):
@@ -271,6 +272,27 @@ def _epochs(run: "_Run", seed: int, course: Course, keeper: Keeper) -> int:
         if due:
             run.records.append(row)
             course.record(row)
+
+    return make_epochs(run, case, keeper, make)
+
+
+def make_epochs(run: Any, case: RgcnCase, keeper: Keeper, make: Callable[[int], None]) -> int:
+    """Make epochs up to rgcn.epochs, or until rgcn.patience evaluations in turn were no better.
+
+    run      what is trained: goes on from a kept state (`restore`), tells it (`state`), knows the `best`
+    make     makes the epoch of a number, and evaluates where that is due
+    returns  how many there are, with those of an earlier part of the run
+    Ranks    those of the network call
+    """
+    made = 0
+    if (earlier := keeper.recall("fit")) is not None:
+        made = run.restore(earlier)
+    for epoch in range(made + 1, case.epochs + 1):
+        beat()
+        keeper.at(epoch - 1, "fit", partial(run.state, epoch - 1))
+        if case.patience and run.best.waited >= case.patience:
+            break
+        make(epoch)
         made = epoch
     keeper.ended("fit", partial(run.state, made, last=True))
     return made

@@ -44,7 +44,7 @@ class CollectionTools(Toolbox):
         self.unit = asked.graph.n / max(self.sets, 1)
         ptr = np.append(0, np.cumsum(sizes))
         hit = np.add.reduceat(asked.forced[nodes], ptr[:-1]) > 0 if len(nodes) else np.zeros(0, dtype=bool)
-        self.offset, self._hit = int(hit.sum()), hit
+        self.offset = int(hit.sum())
         self.inner, self.names = self._family(ptr, nodes, hit)
         self._begun: np.ndarray | None = None
         self._prices: PriceBound | None = None

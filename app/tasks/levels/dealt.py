@@ -11,7 +11,7 @@ from app.graphs.generators.random_nodes import fold_keys
 from app.graphs.nodes.data import NodeData
 from app.graphs.nodes.of_edges import EdgeLabels
 from app.partition.edge_labels import numbers_of_edges
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.nodes import own_old_rows
 
 

@@ -24,7 +24,7 @@ from app.graphs.nodes.of_edges import EdgeLabels
 from app.memory.tiers import TierBudget
 from app.partition.edge_labels import edges_in_test, load_edge_labels
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.whole_data import whole_edge_labels
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context

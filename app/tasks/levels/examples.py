@@ -21,7 +21,7 @@ from app.gnn.model import BETWEEN
 from app.gnn.saved import SavedModel, check_edges, check_fits, check_known
 from app.graphs.nodes.data import NodeData, no_labels
 from app.memory.tiers import TierBudget
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.whole import held_whole
 from app.partition.whole_data import whole_nodes
 from app.sparse.rowblock import RowBlock

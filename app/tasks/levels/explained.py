@@ -15,7 +15,7 @@ from app.gnn.explain.which import are_edges, least_certain
 from app.gnn.training import Fit
 from app.graphs.ids import plain_ids
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.tasks.context import Context
 from app.text import printable, show
 

@@ -10,7 +10,7 @@ from app.comm.guard import raise_together
 from app.gnn.links.sides import Sides, coloured_sides, given_sides, refuse_within
 from app.partition.generators import second_side
 from app.partition.ids import ids_on_first
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.pairs import pairs_of_file, rows_of_pairs
 from app.search.solution_text import read_nodes, read_sides
 from app.tasks.context import Context

@@ -27,7 +27,7 @@ from app.gnn.watch import WORDS
 from app.graphs.nodes.data import NodeData
 from app.memory.tiers import TierBudget
 from app.partition.ids import ids_everywhere
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.levels import said

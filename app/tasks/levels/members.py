@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from app.checkpoint.checkpoints import Keeper, PieceKeeper
+from app.checkpoint.keeper import Keeper, PieceKeeper
 from app.checkpoint.shared import share_state
 from app.checkpoint.store import State
 from app.comm.group import Group

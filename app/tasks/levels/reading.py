@@ -19,7 +19,8 @@ from app.model.fits import refuse_needs
 from app.model.memory import Need
 from app.model.node_plan import need_of_layers
 from app.partition.edge_data import load_edge_data
-from app.partition.load import Loaded, load_united
+from app.partition.load import load_united
+from app.partition.loaded import Loaded
 from app.partition.nodes import load_node_data
 from app.tasks.context import Context
 from app.text import printable

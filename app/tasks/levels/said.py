@@ -22,7 +22,7 @@ from app.graphs.graph import IN_A
 from app.graphs.nodes.data import SPLITS
 from app.log import ToGo
 from app.partition.cost import from_arrays
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.tasks.context import Context
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from app.case.config import Case
 from app.comm.cores import are_crowded
 from app.gnn.saved import SavedModel
 from app.model.fits import least_room
-from app.model.gnn import Inputs, Training
+from app.model.gnn import Training
+from app.model.gnn_inputs import Inputs
 from app.model.node_plan import SOME, beside, learns_whole, need_of, on_ranks, training_by
 from app.model.whole import said_whole
 from app.tasks.context import Context

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.checkpoint.checkpoints import Keeper, Within
+from app.checkpoint.keeper import Keeper, Within
 from app.checkpoint.store import State
 from app.comm.guard import raise_together
 from app.output import plain

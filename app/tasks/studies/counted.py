@@ -16,7 +16,7 @@ from app.model.curve import Machine, StepKind, curve
 from app.model.layout import count
 from app.model.rates import Calibration, Network
 from app.partition.assemble import gather_whole
-from app.partition.load import generate_set
+from app.partition.generated import generate_set
 from app.problems.table import problem_of
 from app.rl.qnet import QNetwork
 from app.tasks.context import Context

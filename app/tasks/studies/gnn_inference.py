@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from app.case.graph import GraphCase
-from app.checkpoint.checkpoints import NOTHING_KEPT
+from app.checkpoint.keeper import NOTHING_KEPT
 from app.comm.group import Group
 from app.comm.guard import digest, digest_text, raise_together
 from app.comm.turns import by_turns
@@ -26,7 +26,7 @@ from app.gnn.saved import load_model, save_model
 from app.graphs.generators.random_nodes import random_features, random_labels, random_splits
 from app.log import Log
 from app.partition.assemble import gather_whole
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.plots.charts import plot_bars
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned, learn

@@ -15,7 +15,7 @@ from app.comm.guard import digest_text
 from app.comm.turns import by_turns
 from app.errors import CaseError
 from app.gnn.features import DenseFeatures
-from app.gnn.rehearsal import rehearse
+from app.gnn.rehearsal import Sizes, rehearse
 from app.memory.arena import LINE
 from app.memory.plan import METHODS
 from app.memory.tiers import TierBudget
@@ -112,9 +112,9 @@ def limits_of(subject: Subject) -> tuple[list[int], int]:
     once, dense features among it. Ranks: all call."""
     free, group = subject.classifier(subject.gnn, subject.seeds[0]), subject.context.group
     X, dense = free.features, isinstance(free.features, DenseFeatures)
-    sizes = free.engine.n_own, X.width, dense, free.classes, X.stored
     edge_width = free.edge_columns.width if free.edge_columns else 1
-    engine = rehearse(group.device, free.case, *sizes, free.cut(), edge_width)
+    sizes = Sizes(free.engine.n_own, X.width, dense, free.classes, X.stored, edge_width)
+    engine = rehearse(group.device, free.case, sizes, free.cut())
     least, most = group.max_integers(np.array(engine.bounds(), dtype=np.int64)).tolist()
     asked = [int(share * most) // LINE * LINE for share in subject.context.case.study.limits]
     return sorted({max(each, least) for each in asked}), most

@@ -19,7 +19,8 @@ from app.comm.turns import only_this_rank, seconds_alone, seconds_together
 from app.gnn.classifier import Classifier
 from app.memory.room import resident_bytes
 from app.model.calibrate import calibrate
-from app.model.gnn import Inputs, Training, traffic
+from app.model.gnn import Training, traffic
+from app.model.gnn_inputs import Inputs
 from app.model.gnn_paper import NETWORKS, data_set, paper_rows, table_lines
 from app.model.layout import of_blocks
 from app.model.machines import ASSUMED

@@ -18,7 +18,7 @@ from app.comm.group import Group
 from app.comm.guard import digest_text
 from app.comm.turns import seconds_together
 from app.errors import CaseError
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.plots.charts import plot_bars
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context

@@ -28,7 +28,7 @@ from app.gnn.model import Model, check_inner_decay, check_layers
 from app.gnn.training import Fit, fit
 from app.graphs.nodes.data import NodeData, known_floats
 from app.memory.tiers import TierBudget
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.partition.nodes import known_by
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context

@@ -20,7 +20,7 @@ from app.comm.guard import digest, digest_text, raise_together
 from app.errors import CaseError
 from app.gnn.parameters import Parameters
 from app.log import Log
-from app.partition.load import generate_set
+from app.partition.generated import generate_set
 from app.plots.charts import plot_bars
 from app.problems.problem import Problem
 from app.problems.table import make_problem

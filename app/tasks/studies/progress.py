@@ -24,7 +24,7 @@ from app.gnn.parameters import Parameters
 from app.gnn.stopwatch import Stopwatch
 from app.memory.room import resident_bytes
 from app.partition.families import family_names
-from app.partition.load import generate_set
+from app.partition.generated import generate_set
 from app.plots.charts import plot_bars, plot_lines
 from app.problems.table import problem_of
 from app.rl.qnet import QNetwork

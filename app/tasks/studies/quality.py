@@ -18,7 +18,8 @@ from app.graphs.formats.memory import stream_of
 from app.graphs.formats.readers import open_graph_set
 from app.graphs.graph import Graph
 from app.graphs.keys import sorted_set
-from app.partition.load import Loaded, generate_set, share_blocks, with_shared_blocks
+from app.partition.generated import generate_set, share_blocks, with_shared_blocks
+from app.partition.loaded import Loaded
 from app.plots.runs import plot_quality
 from app.problems.problem import Problem
 from app.problems.table import problem_of

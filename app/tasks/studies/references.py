@@ -9,7 +9,7 @@ from app.case.config import Case
 from app.comm.group import Group
 from app.log import Log
 from app.partition.assemble import gather_whole
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.problems.table import problem_of
 from app.solver.pipeline import Pipeline
 from app.toolbox import Asked, Instance

@@ -33,7 +33,9 @@ from app.model.steps import Step, make_step
 from app.model.work import States, sent_bytes
 from app.partition.assemble import gather_whole
 from app.partition.generators import parameters_of
-from app.partition.load import Loaded, load_graphs, load_stream
+from app.partition.load import load_graphs
+from app.partition.loaded import Loaded
+from app.partition.streams import load_stream
 from app.plots.runs import plot_scaling
 from app.problems.table import problem_of
 from app.rl.qnet import QNetwork

@@ -16,7 +16,8 @@ from app.case.graph import GraphCase
 from app.comm.guard import digest_text, raise_together
 from app.errors import CaseError, LockstepError
 from app.model.plan import graph_case
-from app.partition.load import Loaded, generate_set
+from app.partition.generated import generate_set
+from app.partition.loaded import Loaded
 from app.plots.charts import plot_lines
 from app.problems.table import problem_of
 from app.rl.rollout import Rollout, roll_out

@@ -15,7 +15,7 @@ from app.gnn.training import Fit
 from app.gnn.watch import WORDS
 from app.model.fits import refuse_needs
 from app.model.forecast_plan import need_of, training_of
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.tasks.context import Context
 from app.tasks.forecast_inputs import check_weights, counts_of, holes_of
 from app.tasks.studies.trials import Trial

@@ -20,7 +20,7 @@ from app.gnn.forecast.forecaster import NETWORK
 from app.gnn.forecast.intervals import conformal
 from app.gnn.forecast.origins import Origin, origins_of_study
 from app.gnn.forecast.rules import LAST
-from app.partition.load import Loaded
+from app.partition.loaded import Loaded
 from app.plots.charts import plot_lines
 from app.tasks.context import Context
 from app.tasks.forecast_inputs import holes_of, read_series, whole_where_small
