@@ -1,11 +1,12 @@
 """What `make bench` runs: this program beside PyTorch, PyG and DGL, beside itself, and beside the memory bus.
 
-    python bench/speed.py [PART ...] [--quick] [--pairs N] [--python PROGRAM=PATH ...]
+    python bench/speed.py [PART ...] [--quick] [--pairs N] [--only WORD ...] [--python PROGRAM=PATH ...]
     mpirun -np 2 python bench/speed.py [ranks] [gnn_ranks] [--quick]
 
 Records go to runs/bench/PART.json, tables of all recorded parts to docs/measurements/speed.md. --quick
 takes few pairs, writes to runs/bench/quick/ and leaves the document alone. --pairs takes N pairs of each
-case, however long they last (default: 7 to 31, by the time they take). --python names the interpreter
+case, however long they last (default: 7 to 31, by the time they take). --only measures those cases of parts
+gnn and training whose names have one of these words in them. --python names the interpreter
 of a program that parts gnn, gnn_gradients, rgcn, graphs, links, edges and deep run in a process of its own
 (torch, pyg, dgl): default, the running one.
 """
@@ -59,12 +60,14 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--quick", action="store_true", help="few pairs; the document stays as it is")
     parser.add_argument("--pairs", type=int, metavar="N", help="pairs of each case")
+    parser.add_argument("--only", action="append", default=[], metavar="WORD", help="cases of gnn, training")
     parser.add_argument("--python", action="append", default=[], metavar="PROGRAM=PATH")
     asked = parser.parse_args()
     if asked.pairs is not None and asked.pairs < 1:
         parser.error(f"--pairs: must be at least 1, is {asked.pairs}")
     if any("=" not in each for each in asked.python):
         parser.error("--python: must be PROGRAM=PATH, as in dgl=/opt/dgl/bin/python")
+    harness.ONLY += asked.only
     harness.INTERPRETERS.update(each.split("=", 1) for each in asked.python)
     ranks = MPI.COMM_WORLD.Get_size()
     unknown = [part for part in asked.parts if part not in PARTS]
