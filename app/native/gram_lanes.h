@@ -6,15 +6,9 @@
  * the first-level cache, SLICE elements of each row in the second. */
 #if LANES == 16
 enum { GRAM_ROWS = 160, SLICE = 128, TALL = 8, BROAD = 32 };
-#elif LANES == 8
-enum { GRAM_ROWS = 256, SLICE = 128, TALL = 8, BROAD = 24 };
 #else
 enum { GRAM_ROWS = 256, SLICE = 128, TALL = 8, BROAD = 16 };
 #endif
-
-/* Columns of D that are made together. Measured with 24 of them: of 128 and 256 columns up to a fifth faster than with 16,
- * of 40 and 200 slower. */
-INLINE int64_t broad_of(int64_t m) { return LANES == 8 && (m < 96 || m % 16) ? 16 : BROAD; }
 
 /* The rows of a chunk that are not left out: where they stand in D, and for one part their elements and scales. */
 typedef struct {
@@ -55,8 +49,7 @@ GRAM_TILE(tile_8_16, vec, 1, 8, fused)
 GRAM_TILE(tile_4_16, vec, 1, 4, fused)
 GRAM_TILE(tile_8_8, v8, 1, 8, fused_8)
 GRAM_TILE(tile_4_8, v8, 1, 4, fused_8)
-#elif LANES == 8 /* 12 sums under way: with 8, one instruction that is late holds up the next, since each takes four cycles */
-GRAM_TILE(tile_4_24, vec, 3, 4, fused)
+#elif LANES == 8
 GRAM_TILE(tile_4_16, vec, 2, 4, fused)
 GRAM_TILE(tile_8_8, vec, 1, 8, fused)
 GRAM_TILE(tile_4_8, vec, 1, 4, fused)
@@ -67,7 +60,8 @@ GRAM_TILE(tile_4_8, vec, 2, 4, fused)
 /* Part of what is packed; null where nothing is. */
 INLINE const float *packed_from(const float *p, int64_t at) { return p ? p + at : 0; }
 
-/* A tile of n = 4 or 8 rows and width = 8, 16 or BROAD columns, in pieces of as many as there are registers for. */
+/* A tile of n = 4 or 8 rows and width = 8, 16 or (where BROAD is) 32 columns, in pieces of as many as there are registers
+ * for. */
 INLINE void whole_tile(const Rows *rows, int64_t k0, const float *D, int64_t ldd, int64_t count, const float *x,
                        const float *d, float *out, int64_t ldo, int64_t n, int64_t width) {
 #if LANES == 16
@@ -80,9 +74,6 @@ INLINE void whole_tile(const Rows *rows, int64_t k0, const float *D, int64_t ldd
 #elif LANES == 8
     if (width == 8 && n == 8) tile_8_8(rows, k0, D, ldd, count, x, d, out, ldo);
     else if (width == 8) tile_4_8(rows, k0, D, ldd, count, x, d, out, ldo);
-    else if (width == BROAD)
-        for (int64_t i = 0; i < n; i += 4)
-            tile_4_24(rows, k0 + i, D, ldd, count, packed_from(x, i), d, out + i * ldo, ldo);
     else
         for (int64_t i = 0; i < n; i += 4)
             tile_4_16(rows, k0 + i, D, ldd, count, packed_from(x, i), d, out + i * ldo, ldo);
@@ -135,8 +126,8 @@ INLINE void pack_elements(const Rows *rows, int64_t k0, int64_t width, const int
 INLINE void pack_columns(const Gram *g, const Rows *rows, int64_t at, int64_t width, Packed *to) {
     for (int64_t r = 0; r < rows->count; ++r) {
         const float *d = g->D + rows->row[r] * g->m + at;
-        if (width == BROAD || width == 16) {
-            for (int64_t v = 0; v < width; v += LANES) STORE(to->d[r] + v, LOAD(d + v));
+        if (width == BROAD) {
+            for (int v = 0; v < BROAD; v += LANES) STORE(to->d[r] + v, LOAD(d + v));
             continue;
         }
         memset(to->d[r], 0, sizeof to->d[r]);
@@ -149,10 +140,9 @@ INLINE void gram_packed(const Gram *g, const Rows *rows, int64_t k, const int sc
                         float *out) {
     for (int64_t lo = 0; lo < k; lo += SLICE) {
         const int64_t slice = k - lo < SLICE ? k - lo : SLICE;
-        const int64_t broad = broad_of(g->m);
         pack_elements(rows, lo, slice, scaled, packed);
-        for (int64_t at = 0; at < g->m; at += broad) {
-            const int64_t width = g->m - at < broad ? g->m - at : broad;
+        for (int64_t at = 0; at < g->m; at += BROAD) {
+            const int64_t width = g->m - at < BROAD ? g->m - at : BROAD;
             pack_columns(g, rows, at, width, packed);
             for (int64_t j = 0; j < slice; j += TALL)
                 packed_tile(rows->count, packed->x[j / TALL][0], packed->d[0], out + (lo + j) * g->m + at, g->m,
@@ -163,7 +153,7 @@ INLINE void gram_packed(const Gram *g, const Rows *rows, int64_t k, const int sc
 
 /* As gram_packed where m is 16 or 32 and k a multiple of 4: every element is read once, and from where it is. */
 INLINE void gram_direct(const Gram *g, const Rows *rows, int64_t k, float *out) {
-    const int64_t width = LANES == 16 ? g->m : 16;
+    const int64_t width = g->m < BROAD ? g->m : BROAD;
     for (int64_t j = 0; j < k; j += TALL)
         for (int64_t at = 0; at < g->m; at += width)
             whole_tile(rows, j, g->D + at, g->m, rows->count, 0, 0, out + j * g->m + at, g->m,
