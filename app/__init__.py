@@ -28,5 +28,6 @@ __all__ = list(MADE_IN)
 
 def __getattr__(name: str) -> Any:
     if name in MADE_IN:
+        import_module("app.lean").import_matrices()
         return getattr(import_module(f"app.api.{MADE_IN[name]}"), name)
     raise AttributeError(f"module 'app' has no attribute {name!r}")

@@ -14,8 +14,16 @@ LAPLACIAN = f"{GRAPHS}._laplacian"  # the one part of it that loads scipy.sparse
 
 
 def import_sparse() -> None:
-    """Import scipy.sparse while NumPy does not name its submodules UNUSED; scipy.sparse.csgraph, where it is
-    imported later, does not load linear algebra.
+    """`import_matrices`, and scipy.sparse.csgraph, where it is imported later, does not load linear algebra.
+
+    For processes that are this program's alone.
+    """
+    import_matrices()
+    _stand_in_for_laplacian()
+
+
+def import_matrices() -> None:
+    """Import scipy.sparse while NumPy does not name its submodules UNUSED.
 
     SciPy copies all that NumPy names (scipy/_lib/array_api_compat), which loads it, used or not.
     """
@@ -25,7 +33,6 @@ def import_sparse() -> None:
         import scipy.sparse  # noqa: F401
     finally:
         vars(np).update(named)
-    _stand_in_for_laplacian()
 
 
 def _stand_in_for_laplacian() -> None:

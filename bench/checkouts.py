@@ -1,17 +1,18 @@
 """This checkout beside another one, by turns: what a change of the program gained, in processor time.
 
-    python bench/checkouts.py OTHER epoch [--form "each epoch"] [--pairs 9]
+    python bench/checkouts.py OTHER epoch [--case "Reddit shape / 10"] [--form "each epoch"] [--pairs 9]
     python bench/checkouts.py OTHER product [--columns 128]
-    python bench/checkouts.py OTHER training [--before 60000]
+    python bench/checkouts.py OTHER training [--before 60000] [--environments 32] [--batch 64] [--every 128]
 
 OTHER is the folder of a checkout with its kernels built (python setup.py build_ext --inplace). Each side is a
 process of its own, on one thread, which answers seconds and what it computed; that both computed the same is
 said at the end.
 
-epoch      of bench/gnn_lockstep.py on a tenth of Reddit's shape; FORM: kept, or each epoch
-product    of that graph's matrix and so many columns, with a tiled copy where the program makes one
-training   1,280 transitions of 32 environments (bench/environments.py: BA graphs, B=64, a gradient step per
-           128), after so many; the replay memory holds 50,000
+epoch      of bench/gnn_lockstep.py on a case of bench/gnn_subjects.py; FORM: kept, or each epoch
+product    of the matrix of a tenth of Reddit's shape and so many columns, with a tiled copy where the program
+           makes one
+training   1,280 transitions of so many environments (bench/environments.py: BA graphs), minibatches of BATCH
+           and a gradient step per EVERY transitions, after so many; the replay memory holds 50,000
 """
 
 import argparse
@@ -34,9 +35,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("other", type=Path, help="folder of the other checkout")
     parser.add_argument("subject", choices=SUBJECTS)
+    parser.add_argument("--case", default=REDDIT)
     parser.add_argument("--form", default="each epoch")
     parser.add_argument("--columns", type=int, default=128)
     parser.add_argument("--before", type=int, default=60000)
+    parser.add_argument("--environments", type=int, default=32)
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--every", type=int, default=128)
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -101,7 +106,7 @@ def epoch(given: argparse.Namespace) -> Callable[[], str]:
     from bench.gnn_lockstep import Model
     from bench.gnn_subjects import cases
 
-    model = Model(cases(False)[REDDIT](), given.form, 0.0)
+    model = Model(cases(False)[given.case](), given.form, 0.0)
     return lambda: repr(float(model.epoch()))
 
 
@@ -141,7 +146,9 @@ def training(given: argparse.Namespace) -> Callable[[], str]:
     loaded = generate_set(group, environments.GRAPHS["BA n=50-100 d=4"], 1, "training")
     width = PolicyCase().dimension
     blocks = [RowBlock(group, each.graph, each.rows, "auto", width) for each in loaded]
-    loop = environments.Loop(group, blocks, environments._case("mvc", 64, 128, environments.MANY))
+    loop = environments.Loop(
+        group, blocks, environments._case("mvc", given.batch, given.every, given.environments)
+    )
     loop.run(given.before)
 
     def run() -> str:

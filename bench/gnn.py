@@ -26,7 +26,7 @@ import scipy
 from bench import gnn_lockstep, gnn_subjects
 from bench.gnn_case import GcnCase
 from bench.gnn_exact import loss_and_gradients, relative_errors
-from bench.harness import INTERPRETERS, ROOT, Effort, Record, Table, record, repeats_for
+from bench.harness import INTERPRETERS, ROOT, Effort, Record, Table, asked_for, record, repeats_for
 
 OURS = "lockstep"
 PEERS = {"torch": "PyTorch CSR, hand-written", "pyg": "PyTorch Geometric", "dgl": "DGL"}
@@ -209,6 +209,8 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record | Table]:
     missing: list[list[str]] = []
     shapes: list[list[str]] = []
     for name, make in gnn_subjects.cases(quick).items():
+        if not asked_for(name):
+            continue
         case = make()
         if case is None:
             missing.append([name, "every program", "the graph is not there: set LOCKSTEP_DATA"])

@@ -22,6 +22,7 @@ Clock = Callable[[], float]
 ROOT = Path(__file__).parent.parent
 RECORDS, DOCUMENT = ROOT / "runs" / "bench", ROOT / "docs" / "measurements" / "speed.md"
 BEGIN, END = "<!-- written by make bench -->", "<!-- end of what make bench writes -->"
+ONLY: list[str] = []  # words, one of which is in the name of each case that is measured; none: all are
 SHORTEST_S = 0.01  # a timing that would be shorter repeats its call
 INTERPRETERS: dict[str, str] = {}  # of programs that are measured in processes of their own, by name
 
@@ -89,6 +90,11 @@ class Table:
     def line(self) -> str:
         """Lines for the terminal."""
         return "\n".join([f"{self.title}:", *("  " + "  ".join(row) for row in [self.columns, *self.rows])])
+
+
+def asked_for(case: str) -> bool:
+    """Whether a case is to be measured."""
+    return not ONLY or any(word in case for word in ONLY)
 
 
 # ---- timing -----------------------------------------------------------------------------------------------

@@ -1,10 +1,12 @@
 """What `make bench` runs: this program beside PyTorch, PyG and DGL, beside itself, and beside the memory bus.
 
-    python bench/speed.py [PART ...] [--quick] [--python PROGRAM=PATH ...]
+    python bench/speed.py [PART ...] [--quick] [--pairs N] [--only WORD ...] [--python PROGRAM=PATH ...]
     mpirun -np 2 python bench/speed.py [ranks] [gnn_ranks] [--quick]
 
 Records go to runs/bench/PART.json, tables of all recorded parts to docs/measurements/speed.md. --quick
-takes few pairs, writes to runs/bench/quick/ and leaves the document alone. --python names the interpreter
+takes few pairs, writes to runs/bench/quick/ and leaves the document alone. --pairs takes N pairs of each
+case, however long they last (default: 7 to 31, by the time they take). --only measures those cases of parts
+gnn and training whose names have one of these words in them. --python names the interpreter
 of a program that parts gnn, gnn_gradients, rgcn, graphs, links, edges and deep run in a process of its own
 (torch, pyg, dgl): default, the running one.
 """
@@ -57,10 +59,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--quick", action="store_true", help="few pairs; the document stays as it is")
+    parser.add_argument("--pairs", type=int, metavar="N", help="pairs of each case")
+    parser.add_argument("--only", action="append", default=[], metavar="WORD", help="cases of gnn, training")
     parser.add_argument("--python", action="append", default=[], metavar="PROGRAM=PATH")
     asked = parser.parse_args()
+    if asked.pairs is not None and asked.pairs < 1:
+        parser.error(f"--pairs: must be at least 1, is {asked.pairs}")
     if any("=" not in each for each in asked.python):
         parser.error("--python: must be PROGRAM=PATH, as in dgl=/opt/dgl/bin/python")
+    harness.ONLY += asked.only
     harness.INTERPRETERS.update(each.split("=", 1) for each in asked.python)
     ranks = MPI.COMM_WORLD.Get_size()
     unknown = [part for part in asked.parts if part not in PARTS]
@@ -69,16 +76,18 @@ def main() -> None:
     for part in asked.parts or [name for name in PARTS if (name in ON_RANKS) == (ranks > 1)]:
         if (part in ON_RANKS) != (ranks > 1):
             parser.error(f"{', '.join(ON_RANKS)}, and no others, run on several ranks (mpirun -np 2)")
-        run_part(part, asked.quick)
+        run_part(part, asked.quick, asked.pairs)
 
 
-def run_part(part: str, quick: bool) -> None:
+def run_part(part: str, quick: bool, pairs: int | None) -> None:
     """Measure one part, and write what came of it on rank 0. Ranks: all call."""
+    effort = harness.QUICK if quick else harness.FULL
+    effort = harness.Effort(pairs, pairs, 0.0) if pairs else effort
     module = importlib.import_module(f"bench.{part}")
     found, speaks = [], MPI.COMM_WORLD.Get_rank() == 0
     if speaks:
         print(f"---- {part}: {PARTS[part]}", flush=True)
-    for each in module.measure(harness.QUICK if quick else harness.FULL, quick):
+    for each in module.measure(effort, quick):
         found.append(each)
         if speaks:
             print(each.line(), flush=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from bench import subjects
-from bench.harness import Effort, Record, compare
+from bench.harness import Effort, Record, asked_for, compare
 from bench.opponents import FORM_NAMES, about, torch_agent
 from bench.reference_torch import coo_bytes
 
@@ -31,6 +31,8 @@ def measure(effort: Effort, quick: bool) -> Iterator[Record]:
         block = subjects.load_block(group, name)
         for batch in (8,) if quick else (8, 96):
             for form in FORM_NAMES:
+                if not asked_for(f"{name}, B={batch}, {FORM_NAMES[form]}"):
+                    continue
                 yield from _against(form, group, net, name, block, batch, effort)
 
 

@@ -66,7 +66,7 @@ def test_gradients_are_chains_by_block_graph_by_graph():
             assert np.array_equal(found[block, i], fused_chain(X[rows, i], D[rows]))
 
 
-@pytest.mark.parametrize("width", [1, 8, 24, 31, 40, 64, 130])
+@pytest.mark.parametrize("width", [1, 8, 24, 31, 40, 64, 96, 112, 128, 130])
 def test_compiled_products_have_the_same_bits(lanes, compiled, width):
     """With registers of every width."""
     draws = np.random.default_rng(width)

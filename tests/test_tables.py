@@ -66,3 +66,15 @@ import scipy.sparse.csgraph._laplacian as whole
 assert whole.__file__ and whole.laplacian(path).toarray()[1].tolist() == [-1, 2, -1]
 """
     subprocess.run([sys.executable, "-c", text], cwd=ROOT, timeout=60, check=True)
+
+
+def test_calls_from_python_load_no_compiler_of_fortran():
+    """And leave SciPy as it is to whoever else uses it."""
+    text = """
+import sys
+from app import solve
+assert callable(solve) and not {"numpy.f2py", "numpy.testing"} & set(sys.modules)
+import numpy, scipy.sparse.csgraph._laplacian as whole
+assert whole.__file__ and numpy.testing.assert_equal and "f2py" in numpy.__all__
+"""
+    subprocess.run([sys.executable, "-c", text], cwd=ROOT, timeout=60, check=True)

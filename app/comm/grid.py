@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import gcd
@@ -17,6 +17,7 @@ from app.comm.tree import finish_tree, owned_roots
 from app.errors import CaseError
 
 Array = Any
+NOBODY_ELSE = nullcontext()  # of a single group, whose errors concern no other
 
 
 @dataclass(frozen=True)
@@ -87,17 +88,12 @@ class Grid:
         turns = f", {most} in turn" if most > 1 else ""
         return f"{ranks}: {replicas} x {sharing} a graph{turns}"
 
-    @contextmanager
-    def together(self, what: str) -> Iterator[None]:
+    def together(self, what: str) -> AbstractContextManager[None]:
         """Run what each group does by itself; where one of them fails, all leave with the same error.
 
         Inside only `group` may be used. Ranks: all enter
         """
-        if self.groups == 1:
-            yield
-            return
-        with raise_together(self.across, what):
-            yield
+        return NOBODY_ELSE if self.groups == 1 else raise_together(self.across, what)
 
     def in_step(self, pieces: Iterator[None], what: str) -> Iterator[None]:
         """Pieces of the work of those `beside` each other, one of each at a time, then a look outside.

@@ -9,6 +9,7 @@ from app.errors import NumericsError
 from app.native.library import address, aligned, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+INT32, INT64, FLOAT32 = (np.dtype(kind) for kind in (np.int32, np.int64, np.float32))
 MOST_ROUNDS = 16  # as in lesson.h
 GRAPH_FIELDS = 24
 BY_DEGREE, BY_GAIN, BY_SIDES, BY_FAMILY = range(4)
@@ -106,17 +107,16 @@ class Looks:
     begin: np.ndarray | None = None
     count: np.ndarray | None = None
 
-    def struct(self, states: int, rows: int) -> _Look:
-        """What the kernels see of it. Raises NumericsError."""
-        made, told = self.chosen is not None, self.code is not None
-        return _Look(
-            _vector(self.look, states, np.int32), _vector(self.own.reshape(-1), self.own.size, np.float32),
-            _vector(self.alive, states, np.int64),
-            _vector(self.code, rows, np.int32) if told else 0,
-            _vector(self.chosen, len(self.chosen), np.int64) if made else 0,
-            _vector(self.begin, states, np.int64) if made else 0,
-            _vector(self.count, states, np.int64) if made else 0,
-        )  # fmt: skip
+    def tell(self, to: _Look, states: int, rows: int) -> None:
+        """Tell a struct what the kernels see of it. Raises NumericsError."""
+        to.look, to.alive = _vector(self.look, states, INT32), _vector(self.alive, states, INT64)
+        to.own = _vector(self.own.reshape(-1), self.own.size, FLOAT32)
+        to.code = 0 if self.code is None else _vector(self.code, rows, INT32)
+        if self.chosen is None:
+            to.chosen = to.begin = to.count = 0
+            return
+        to.chosen = _vector(self.chosen, len(self.chosen), INT64)
+        to.begin, to.count = _vector(self.begin, states, INT64), _vector(self.count, states, INT64)
 
 
 @dataclass
@@ -172,8 +172,12 @@ class LessonKernels:
         if rules.code_of is not None:
             ages, parts, _ = rules.code_of.shape
             world.ages, world.parts, world.code_of = ages - 1, parts // 2, address(rules.code_of)
-        self._room = aligned((0,), np.uint8)
+        self._make_room(0)
         self._policy_room, self._played = aligned((0,), np.uint8), 0
+        # Of each call anew what they hold: to make them takes longer than to fill them.
+        self._sample, self._before, self._after = _Sample(), _Look(), _Look()
+        given = self._net, world, self._sample, self._before, self._after
+        self._lesson = _Lesson(*map(ctypes.pointer, given))
 
     def set_tables(self, tables: np.ndarray, factors: np.ndarray | None) -> None:
         """Feature tables [looks, entries, F], and factors of neighbour sums [looks] or [looks, entries]."""
@@ -199,17 +203,17 @@ class LessonKernels:
         transitions   nodes int64, returns and discounts float32, all [states]
         twice         double Q-learning      huber   else squared errors
         """
-        sample, room = self._prepare(graphs, False, bool(self._net.paper))
-        states, size = len(graphs), self._net.size
-        losses, gradient = np.empty(states, np.float32), np.empty(size, np.float32)
-        looks = before.struct(states, sample.rows), after.struct(states, sample.rows)
-        kinds = np.int64, np.float32, np.float32
-        lesson = _Lesson(
-            ctypes.pointer(self._net), ctypes.pointer(self._world), ctypes.pointer(sample),
-            *map(ctypes.pointer, looks), *(_vector(each, size, np.float32) for each in weights),
-            *(_vector(each, states, kind) for each, kind in zip(transitions, kinds)),
-            int(twice), int(huber), states, address(losses), address(gradient),
-        )  # fmt: skip
+        room = self._prepare(graphs, False, bool(self._net.paper))
+        states, size, lesson = len(graphs), self._net.size, self._lesson
+        losses, gradient = np.empty(states, FLOAT32), np.empty(size, FLOAT32)
+        before.tell(self._before, states, self._sample.rows)
+        after.tell(self._after, states, self._sample.rows)
+        lesson.weights, lesson.target_weights = (_vector(each, size, FLOAT32) for each in weights)
+        nodes, *values = transitions
+        lesson.nodes = _vector(nodes, states, INT64)
+        lesson.returns, lesson.discounts = (_vector(each, states, FLOAT32) for each in values)
+        lesson.twice, lesson.huber, lesson.whole = twice, huber, states
+        lesson.losses, lesson.gradient = address(losses), address(gradient)
         bad = LESSON(lesson, room)
         return losses, gradient, bool(bad)
 
@@ -220,40 +224,49 @@ class LessonKernels:
 
         every   the codes give every node an embedding
         """
-        sample, room = self._prepare(graphs, True, every)
-        score, candidate = np.empty(sample.rows, np.float32), np.empty(sample.rows, np.bool_)
-        given = look.struct(len(graphs), sample.rows), _vector(weights, self._net.size, np.float32)
-        SCORES(self._net, self._world, sample, *given, room, address(score), address(candidate))
+        given = self._states(graphs, look, every, weights)
+        rows = self._sample.rows
+        score, candidate = np.empty(rows, FLOAT32), np.empty(rows, np.bool_)
+        SCORES(*given, address(score), address(candidate))
         return score, candidate
 
     def best(
         self, graphs: np.ndarray, look: Looks, every: bool, weights: np.ndarray
     ) -> tuple[np.ndarray, bool]:
         """[states] int64, the best candidate of each such state, -1 for none; whether one's score is NaN."""
-        sample, room = self._prepare(graphs, True, every)
-        node = np.empty(len(graphs), np.int64)
-        given = look.struct(len(graphs), sample.rows), _vector(weights, self._net.size, np.float32)
-        bad = BEST(self._net, self._world, sample, *given, room, address(node))
+        node = np.empty(len(graphs), INT64)
+        bad = BEST(*self._states(graphs, look, every, weights), address(node))
         return node, bool(bad)
 
     def draw(
         self, graphs: np.ndarray, look: Looks, every: bool, weights: np.ndarray, key: int
     ) -> tuple[np.ndarray, bool]:
         """`best` of scores with the Gumbel noise of a key of 64 bits: draws from their softmax."""
-        sample, room = self._prepare(graphs, True, every)
-        node = np.empty(len(graphs), np.int64)
-        given = look.struct(len(graphs), sample.rows), _vector(weights, self._net.size, np.float32)
-        bad = DRAW(self._net, self._world, sample, *given, room, key, address(node))
+        node = np.empty(len(graphs), INT64)
+        bad = DRAW(*self._states(graphs, look, every, weights), key, address(node))
         return node, bool(bad)
 
-    def _prepare(self, graphs: np.ndarray, apart: bool, every: bool) -> tuple[_Sample, int]:
-        """A sample, and the address of room for a call with it."""
-        at = _vector(graphs, len(graphs), np.int64)
-        sample = _Sample(len(graphs), int(apart), int(every), 0, at)
+    def _states(self, graphs: np.ndarray, look: Looks, every: bool, weights: np.ndarray) -> tuple:
+        """What a kernel that scores states begins with; holds until the next call."""
+        room = self._prepare(graphs, True, every)
+        look.tell(self._before, len(graphs), self._sample.rows)
+        at = _vector(weights, self._net.size, FLOAT32)
+        return self._net, self._world, self._sample, self._before, at, room
+
+    def _prepare(self, graphs: np.ndarray, apart: bool, every: bool) -> int:
+        """Tell the sample of a call, its rows among them; returns the address of room for the call."""
+        sample = self._sample
+        sample.states, sample.apart, sample.every = len(graphs), apart, every
+        sample.graph = _vector(graphs, len(graphs), INT64)
         needed = ROOM(self._net, self._world, sample)
         if needed > self._room.size:
-            self._room = aligned((needed + needed // 4,), np.uint8)
-        return sample, address(self._room)
+            self._make_room(needed + needed // 4)
+        return self._room_at
+
+    def _make_room(self, size: int) -> None:
+        """Room of so many bytes for calls."""
+        self._room = aligned((size,), np.uint8)
+        self._room_at = address(self._room)
 
     # ---- policies ---------------------------------------------------------------------------------------
 
@@ -270,7 +283,7 @@ class LessonKernels:
         graphs   [states] int64, those of a graph one behind the other
         value    [K + 1] float32, the weights of a linear head and its constant, or None
         """
-        sample = _Sample(len(graphs), 0, int(self._net.paper), 1, _vector(graphs, len(graphs), np.int64))
+        sample = _Sample(len(graphs), 0, int(self._net.paper), 1, _vector(graphs, len(graphs), INT64))
         needed = ROOM(self._net, self._world, sample)
         if needed > self._policy_room.size:
             self._policy_room = aligned((needed + needed // 4,), np.uint8)
@@ -290,7 +303,7 @@ class LessonKernels:
         """
         self._check_last(played)
         gradient = np.empty(self._net.size + (played.values is not None) * (self._net.K + 1), np.float32)
-        played.struct.addends = _vector(addends, len(played.addends), np.float32)
+        played.struct.addends = _vector(addends, len(played.addends), FLOAT32)
         played.struct.gradient = address(gradient)
         CLOSE(played.struct, address(self._policy_room))
         return gradient
@@ -313,10 +326,11 @@ class PlayedStates:
         self.log_probability, self.entropy = np.empty((2, states), np.float32)
         self.values = None if value is None else np.empty(states, np.float32)
         self.addends = np.empty(ADDENDS(net, world, sample, value is not None), np.float32)
-        self._sample, self._look = sample, look.struct(states, sample.rows)
+        self._sample, self._look = sample, _Look()
+        look.tell(self._look, states, sample.rows)
         self.struct = _PolicyLesson(
-            *map(ctypes.pointer, (net, world, sample, self._look)), _vector(weights, net.size, np.float32),
-            0 if value is None else _vector(value, net.K + 1, np.float32), _vector(nodes, states, np.int64),
+            *map(ctypes.pointer, (net, world, sample, self._look)), _vector(weights, net.size, FLOAT32),
+            0 if value is None else _vector(value, net.K + 1, FLOAT32), _vector(nodes, states, INT64),
             address(self.log_probability), address(self.entropy), address(self.values),
         )  # fmt: skip
         self.struct.addends = address(self.addends)
@@ -325,12 +339,16 @@ class PlayedStates:
         """The derivatives of a loss by log pi of the choices, entropies and values, [states] float32."""
         self._pushed = dlog, dentropy, dvalue
         states, given = len(self.entropy), (dlog, dentropy) if self.values is None else self._pushed
-        at = [_vector(each, states, np.float32) for each in given]
+        at = [_vector(each, states, FLOAT32) for each in given]
         self.struct.dlog, self.struct.dentropy, self.struct.dvalue = *at, *(0,) * (3 - len(at))
 
 
-def _vector(values: np.ndarray, size: int, kind: type) -> int:
+def _vector(values: np.ndarray, size: int, kind: np.dtype) -> int:
     """The address of `size` numbers. Raises NumericsError."""
-    if values.shape != (size,) or values.dtype != kind or not values.flags.c_contiguous:
-        raise NumericsError(f"lesson: {values.dtype} {values.shape} is not {size} contiguous {kind.__name__}")
-    return address(values)
+    if values.shape == (size,) and values.dtype == kind:
+        try:  # of what has gaps there is no buffer
+            return ctypes.addressof(ctypes.c_char.from_buffer(values))
+        except (TypeError, ValueError, BufferError):
+            if values.flags.c_contiguous:  # read-only, or empty
+                return address(values)
+    raise NumericsError(f"lesson: {values.dtype} {values.shape} is not {size} contiguous {kind}")
