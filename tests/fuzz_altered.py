@@ -7,7 +7,8 @@ as large, solves it with a certificate and alters what it has got N times: the c
 CERTIFICATES, the solution by those of SOLUTIONS. It counts as a fault when `app.check`
 
 1. proves a bound beyond the optimum, or where that is not known beyond the answer's objective;
-2. takes a solution that an independent reading finds infeasible, or worth something else;
+2. takes a solution that an independent reading finds infeasible, or worth something else; or a solve that
+   begins with it has an answer that is;
 3. raises anything but a LockstepError of one line, lets NumPy warn, or needs more than LIMIT_S or MEMORY.
 
 Every fourth number does the same to result.json, by --check of the folder and the ways of RESULTS.
@@ -371,6 +372,22 @@ class Subject:
         same = abs(worth - found.objective) <= TOLERANCE * max(1.0, abs(worth))
         return None if same else f"taken as worth {found.objective} in place of {worth}"
 
+    def of_start(self, text: str) -> str | None:
+        """What is wrong with the answer of a solve that begins with a solution."""
+        from app import solve
+
+        Path("start.txt").write_text(text)
+        asked = {"search.start": "start.txt", "search.steps": 5, "search.bound_seconds": 0.0}
+        asked |= {"search.baselines": False}
+        found, fault = quietly(lambda: solve(self.path, self.name, settings=self.settings | asked))
+        if fault is not None or found is None:
+            return fault
+        worth = self.small.value(found.text)
+        if worth is None or abs(worth - found.objective) > TOLERANCE * max(1.0, abs(worth)):
+            return f"an answer of {found.objective} that is worth {worth}"
+        wrong = found.bound is not None and beyond(found.bound, self.best, self.small.least)
+        return f"a bound of {found.bound} where {self.best} is known" if wrong else None
+
     def command(self) -> list[str]:
         """The command that solves it into the folder `out`."""
         given = [f"{key}={json.dumps(value)}" for key, value in self.settings.items()]
@@ -410,6 +427,10 @@ def faults(number: int, name: str, each: int, counts: Counter[str]) -> Iterator[
         counts["solutions"] += 1
         if fault := subject.of_solution(text):
             yield {"of": "solution", "fault": fault, "text": text, "was": subject.answer.text}
+        if draw.random() < 0.3:
+            counts["starts"] += 1
+            if fault := subject.of_start(text):
+                yield {"of": "start", "fault": fault, "text": text, "was": subject.answer.text}
 
 
 def told(arguments: list[str]) -> tuple[int, str]:
