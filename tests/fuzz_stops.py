@@ -6,8 +6,8 @@ Number i draws a case of CASES, one to three ways and moments of ending it (SIGT
 launcher or to one rank, --max-hours, kill -9 of the launcher or of a rank) and 1 to 3 ranks each time; then
 --resume on other numbers of ranks until it is complete. It counts as a fault when
 
-1. a run that is asked to stop ends with another code than 0 or 3 (1 for SIGINT, before the task begins), one
-   that is killed leaves ranks behind, a run that goes on ends with another code than 0 or is slow;
+1. a run that is asked to stop ends with another code than 0 or 3 (SIGINT: does not end), one that is
+   killed leaves ranks behind, a run that goes on ends with another code than 0 or is slow;
 2. a traceback or a warning is printed;
 3. digest, answers or metrics differ from those of the run that was left alone on one rank.
 
@@ -94,8 +94,8 @@ CASES: dict[str, tuple[str, ...]] = {
     "forecast": ("forecast", "output.plots=false", "gnn.epochs=2", "gnn.hidden=4", "graph.nodes=40"),
     "study of folds": ("study_folds", "output.plots=false", "gnn.epochs=10"),
 }  # fmt: skip
-# SIGINT may come before signals are heard.
-WAYS = {"SIGTERM": (0, 3), "SIGUSR1": (0, 3), "SIGINT": (0, 1, 3), "max hours": (0, 3), "kill": None}
+# The codes that a run may end with; a SIGINT before the task begins has those of the launcher.
+WAYS = {"SIGTERM": (0, 3), "SIGUSR1": (0, 3), "SIGINT": None, "max hours": (0, 3), "kill": None}
 
 
 @dataclass(frozen=True)
