@@ -12,7 +12,7 @@ from contextlib import suppress
 from msgspec import Struct
 
 from app.case.config import VERSION, Case
-from app.case.file import load
+from app.case.file import load, working_folder
 from app.case.text import help_text
 from app.errors import CaseError
 from app.text import printable, shorten, show, toml_value
@@ -79,10 +79,13 @@ def parse(arguments: list[str]) -> Command | str:
         if name in options:
             overrides.append(f"run.{name[2:]}={toml_value(options[name])}")
     case = load(files[0], overrides)
+    out = case.run.out or os.path.join("runs", case.run.name)
+    if not os.path.isabs(out):
+        working_folder()
     return Command(
         case=case,
         case_path=files[0],
-        out=case.run.out or os.path.join("runs", case.run.name),
+        out=out,
         overwrite="--overwrite" in options,
         dry_run="--dry-run" in options,
         device=case.run.device,

@@ -17,7 +17,7 @@ from app.case.graph import WORDS
 from app.case.text import to_toml
 from app.checkpoint import store
 from app.checkpoint.checkpoints import Checkpoints, Stops
-from app.checkpoint.signals import Signals, heard_early, let_interrupts_raise
+from app.checkpoint.signals import Signals, heard_early, leave_if_interrupted, let_interrupts_raise
 from app.comm.grid import fit_groups
 from app.comm.group import Group
 from app.comm.guard import (
@@ -25,6 +25,7 @@ from app.comm.guard import (
     abort_on_uncaught,
     abort_short,
     agree_on_command,
+    end_all,
     leave_together,
     raise_together,
 )
@@ -82,6 +83,7 @@ def run(command: cli.Command) -> int:
     """Run a parsed command on all ranks of this job; returns the exit code."""
     abort_on_uncaught()
     rank = MPI.COMM_WORLD.Get_rank()
+    leave_if_interrupted(rank, end_all)
     watch(command.case.run.watchdog_seconds, f"[rank {rank}]", countdown)
     needs: list[str] = []  # what the case needs by estimate
     try:

@@ -160,9 +160,9 @@ SETS: dict[str, tuple[bool, Callable[[nx.Graph, set], bool]]] = {  # small or la
 }
 
 
-def of_sets(draw: random.Random, name: str) -> Instance:
+def of_sets(draw: random.Random, name: str, scale: int) -> Instance:
     """Covers, independent sets, cliques, dominating sets, feedback vertex sets, dismantling sets."""
-    graph = edges_of(draw, 9, name == "dfvs")
+    graph = edges_of(draw, 9 * scale, name == "dfvs")
     files, settings = {"g.txt": text_of(graph)}, ["graph.path=g.txt"]
     size = draw.choice((1, 2, 3))
     if name == "dismantle":
@@ -187,9 +187,9 @@ def of_sets(draw: random.Random, name: str) -> Instance:
     )
 
 
-def of_density(draw: random.Random, _: str) -> Instance:
+def of_density(draw: random.Random, _: str, scale: int) -> Instance:
     """Densest subgraphs, of any or of a given size."""
-    graph = edges_of(draw, 9)
+    graph = edges_of(draw, 9 * scale)
     settings, size = ["graph.path=g.txt"], draw.randint(1, len(graph)) if draw.random() < 0.5 else 0
     settings += ["problem.dense=size", f"problem.size={size}"] if size else []
 
@@ -205,9 +205,9 @@ def of_density(draw: random.Random, _: str) -> Instance:
     )  # fmt: skip
 
 
-def of_sides(draw: random.Random, name: str) -> Instance:
+def of_sides(draw: random.Random, name: str, scale: int) -> Instance:
     """Cuts; spins, whose energy is the sum of weights times both spins."""
-    graph = edges_of(draw, 9)
+    graph = edges_of(draw, 9 * scale)
     if draw.random() < 0.5:
         for u, v in graph.edges:
             graph[u][v]["weight"] *= draw.choice((-1, 1))
@@ -224,9 +224,9 @@ def of_sides(draw: random.Random, name: str) -> Instance:
     )  # fmt: skip
 
 
-def of_quadratic(draw: random.Random, _: str) -> Instance:
+def of_quadratic(draw: random.Random, _: str, scale: int) -> Instance:
     """Functions of 0-1 variables."""
-    n = draw.randint(1, 9)
+    n = draw.randint(1, 9 * scale)
     terms = {(i, i): draw.randint(-9, 9) for i in range(n)}
     terms |= {
         pair: draw.randint(-9, 9) for pair in itertools.combinations(range(n), 2) if draw.random() < 0.5
@@ -249,9 +249,9 @@ def of_quadratic(draw: random.Random, _: str) -> Instance:
 # ---- groups -----------------------------------------------------------------------------------------------
 
 
-def of_groups(draw: random.Random, name: str) -> Instance:
+def of_groups(draw: random.Random, name: str, scale: int) -> Instance:
     """Colourings, communities, balanced partitions."""
-    graph = edges_of(draw, 7)
+    graph = edges_of(draw, 7 * scale)
     settings, n = ["graph.path=g.txt"], len(graph)
     share, parts, uneven = draw.choice((1, 1, 0.5, 2)), draw.choice((2, 3)), draw.choice((0.03, 0.0, 0.5))
     limit = math.floor((1 + uneven) * math.ceil(n / parts) + 1e-9)
@@ -278,9 +278,9 @@ def of_groups(draw: random.Random, name: str) -> Instance:
 # ---- orders -----------------------------------------------------------------------------------------------
 
 
-def of_orders(draw: random.Random, name: str) -> Instance:
+def of_orders(draw: random.Random, name: str, scale: int) -> Instance:
     """Linear orders of arcs, elimination orders, arrangements."""
-    graph = edges_of(draw, 6, name == "ordering")
+    graph = edges_of(draw, 6 * scale, name == "ordering")
     settings = ["graph.path=g.txt"]
     judge = {"ordering": _backward}.get(name)
     if name == "treewidth":
@@ -359,9 +359,9 @@ ARRANGED: dict[str, Callable[[nx.Graph, tuple], float]] = {
 # ---- trees, facilities, spreads ---------------------------------------------------------------------------
 
 
-def of_trees(draw: random.Random, _: str) -> Instance:
+def of_trees(draw: random.Random, _: str, scale: int) -> Instance:
     """Steiner trees: every set of nodes that holds the terminals has the tree that spans it."""
-    graph = edges_of(draw, 9, joined=True)
+    graph = edges_of(draw, 9 * scale, joined=True)
     wanted = set(draw.sample(sorted(graph), draw.randint(1, len(graph))))
 
     def spanning(nodes: set) -> Value:
@@ -387,9 +387,9 @@ def _either(graph: nx.Graph) -> set[tuple]:
     return {*graph.edges, *((v, u) for u, v in graph.edges)}
 
 
-def of_facilities(draw: random.Random, _: str) -> Instance:
+def of_facilities(draw: random.Random, _: str, scale: int) -> Instance:
     """Medians, centres, facilities that cost one each."""
-    graph = edges_of(draw, 9, joined=True)
+    graph = edges_of(draw, 9 * scale, joined=True)
     kind, count = draw.choice(("median", "center", "uncapacitated")), draw.choice((1, 2, 3))
     settings = ["graph.path=g.txt", f"problem.facility={kind}"]
     settings += [] if kind == "uncapacitated" else [f"problem.budget={count}"]
@@ -407,10 +407,10 @@ def of_facilities(draw: random.Random, _: str) -> Instance:
     )  # fmt: skip
 
 
-def of_spreads(draw: random.Random, _: str) -> Instance:
+def of_spreads(draw: random.Random, _: str, scale: int) -> Instance:
     """News that every neighbour believes: what is reached is certain."""
     directed, count = draw.random() < 0.5, draw.choice((1, 2, 3))
-    graph = edges_of(draw, 9, directed)
+    graph = edges_of(draw, 9 * scale, directed)
     settings = ["graph.path=g.txt", "influence.probabilities=constant", "influence.probability=1.0"]
     settings += [f"problem.budget={count}", f"influence.directed={str(directed).lower()}"]
     settings += ["influence.simulations=20", "influence.sets=256"]
@@ -429,9 +429,11 @@ def of_spreads(draw: random.Random, _: str) -> Instance:
 # ---- families of sets -------------------------------------------------------------------------------------
 
 
-def of_families(draw: random.Random, name: str) -> Instance:
+def of_families(draw: random.Random, name: str, scale: int) -> Instance:
     """Sets that hold all elements, elements that meet all sets, sets that hold most elements."""
-    family = [set(draw.sample(range(7), draw.randint(1, 4))) for _ in range(draw.randint(1, 8))]
+    family = [
+        set(draw.sample(range(7 * scale), draw.randint(1, 4))) for _ in range(draw.randint(1, 8 * scale))
+    ]
     text = "".join(f"s{i}: {' '.join(f'e{e}' for e in sorted(each))}\n" for i, each in enumerate(family))
     elements, budget = set().union(*family), draw.choice((1, 2, 3))
     settings = ["graph.path=f.sets", "graph.ids=names"]
@@ -455,10 +457,10 @@ def of_families(draw: random.Random, name: str) -> Instance:
 # ---- two graphs -------------------------------------------------------------------------------------------
 
 
-def of_pairs(draw: random.Random, name: str) -> Instance:
+def of_pairs(draw: random.Random, name: str, scale: int) -> Instance:
     """Quadratic assignments of QAPLIB files; alignments of two graphs of as many nodes."""
     if name == "qap":
-        n = draw.randint(1, 6)
+        n = draw.randint(1, 6 * scale)
         flows, away = ([[draw.randint(0, 9) for _ in range(n)] for _ in range(n)] for _ in range(2))
         text = "\n".join([str(n), *(" ".join(map(str, row)) for row in (*flows, *away)), ""])
 
@@ -469,11 +471,11 @@ def of_pairs(draw: random.Random, name: str) -> Instance:
             ["graph.path=q.dat"], {"q.dat": text.encode()}, True, lambda said: cost(_mapping(said, 1)),
             lambda: map(cost, itertools.permutations(range(n))),
         )  # fmt: skip
-    first, second = (nx.Graph(edges_of(draw, 6, joined=True).edges) for _ in range(2))
+    first, second = (nx.Graph(edges_of(draw, 6 * scale, joined=True).edges) for _ in range(2))
     n = min(len(first), len(second))
     first, second = first.subgraph(range(n)), second.subgraph(range(n))
     if not (nx.is_connected(first) and nx.is_connected(second)) or n < 2:
-        return of_pairs(draw, name)
+        return of_pairs(draw, name, scale)
 
     def kept(to: tuple) -> float:
         return sum(second.has_edge(to[u], to[v]) for u, v in first.edges)
@@ -495,9 +497,9 @@ def _mapping(text: str, first: int) -> tuple:
 # ---- tours and routes -------------------------------------------------------------------------------------
 
 
-def of_tours(draw: random.Random, name: str) -> Instance:
+def of_tours(draw: random.Random, name: str, scale: int) -> Instance:
     """Tours of points or of a table of distances, of which one way may be longer; routes."""
-    n = draw.randint(3, 7)
+    n = draw.randint(3, 7 * scale)
     points = [(draw.randint(0, 30), draw.randint(0, 30)) for _ in range(n)]
     away = [[math.floor(math.dist(a, b) + 0.5) for b in points] for a in points]
     head = f"NAME : x\nTYPE : {name.upper()}\nDIMENSION : {n}\n"
@@ -547,7 +549,7 @@ def of_tours(draw: random.Random, name: str) -> Instance:
     )  # fmt: skip
 
 
-MAKERS: dict[str, Callable[[random.Random, str], Instance]] = {
+MAKERS: dict[str, Callable[[random.Random, str, int], Instance]] = {
     **dict.fromkeys((*SETS, "dismantle"), of_sets), "dense": of_density,
     **dict.fromkeys(("maxcut", "maxcut_once", "ising"), of_sides), "qubo": of_quadratic,
     **dict.fromkeys(("coloring", "communities", "partition"), of_groups),
@@ -558,9 +560,9 @@ MAKERS: dict[str, Callable[[random.Random, str], Instance]] = {
 }  # fmt: skip
 
 
-def instance(draw: random.Random, name: str) -> Instance:
-    """A small instance of a problem."""
-    return MAKERS[name](draw, name)
+def instance(draw: random.Random, name: str, scale: int = 1) -> Instance:
+    """A small instance of a problem; with a scale from 2 on one that has too many solutions to try all."""
+    return MAKERS[name](draw, name, scale)
 
 
 # ---- answers in this process ------------------------------------------------------------------------------

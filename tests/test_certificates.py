@@ -601,8 +601,37 @@ def test_what_does_not_hold_is_named(tmp_path):
     refused("answers for other graphs", "graph.generator_seed=2", "graph.count=2")
     refused("is of mvc, the case of mis", "problem.name=mis")
     result = json.loads((copied() / "result.json").read_text())
-    result["instances"][0]["bound"] += 1
-    (other / "result.json").write_text(json.dumps(result))
+    entry = result["instances"][0]
+
+    def said(**changes):
+        first = {**entry, **changes}
+        told = {**result, "instances": [first, *result["instances"][1:]]}
+        (other / "result.json").write_text(json.dumps(told))
+
+    assert entry["bound"] == entry["objective"]
+    assert entry["bound_verified"]
+    said(bound=entry["bound"] + 1)
+    refused("which is beyond it")
+    said(bound=entry["bound"] - 1)
+    refused("a gap of 0.0 between")
+    said(gap=0.25)
+    refused("a gap of 0.25 between")
+    said(bound=None, gap=None)
+    refused("how far from optimal it is, and no bound")
+    said(sense="maximise")
+    refused("minimise and true would be right")
+    said(feasible=False)
+    refused("minimise and true would be right")
+    said(bound=None, gap=None, optimal=False)
+    code, printed = lockstep(out / "case.toml", "--check", other)
+    assert code == 0, printed
+    assert "; no bound" in printed
+    more = next(str(v) for v in range(40) if str(v) not in lines)  # a cover of one more node than is needed
+    (other / "solution" / f"{names[0]}.txt").write_text("\n".join([*lines, more]) + "\n")
+    larger = entry["bound"] + 1
+    said(objective=larger, bound=larger)
+    refused(f"proves at least {larger - 1}, where result.json says {larger}, verified")
+    said(objective=larger, bound=larger, bound_verified=False)
     code, printed = lockstep(out / "case.toml", "--check", other)
     assert code == 0, printed
     assert "rests on a search" in printed

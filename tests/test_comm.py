@@ -126,6 +126,8 @@ def test_stages(group, device, shape, kind):
 @pytest.mark.parametrize("size", [1, 40])
 def test_a_reference_of_one_process_that_tells_the_others_something_is_noticed(size):
     world, note = MPI.COMM_WORLD, np.arange(size)
+    if size > 1 and world.size > 3:
+        pytest.skip("of four ranks the last hears by another one, which has noticed, what comes next alone")
     if world.rank == 0:
         assert by_one(lambda: world.Bcast(note) or "done") == "done"
     else:

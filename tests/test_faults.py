@@ -614,6 +614,18 @@ def test_an_output_folder_that_cannot_be_is_refused(cases, out):
     assert f"--out {out}: " in printed
 
 
+@pytest.mark.mpi_skip
+def test_a_working_directory_that_is_gone_is_refused_where_paths_are_relative_to_it(cases):
+    gone = ("sh", "-c", 'mkdir gone; cd gone && rmdir ../gone && exec "$@"', "sh", sys.executable)
+    command = [*gone, ROOT / "run.py", cases / "solve.toml", "output.plots=false"]
+    for relative in ([], ["--out", "runs/x"], ["--out", cases / "out", "graph.path=g.txt"]):
+        code, printed = run_job([*command, *relative], cwd=cases)
+        assert (code, printed.count("\n")) == (2, 1), printed
+        assert "working directory: No such file" in printed
+    code, printed = run_job([*command, "--out", cases / "out"], cwd=cases)
+    assert code == 0, printed
+
+
 # ---- what starts quickly ----------------------------------------------------------------------------------
 
 LOADED = """

@@ -58,7 +58,8 @@ def test_an_epoch_has_the_same_bits(group, monkeypatch, model, weighted, exchang
         assert np.abs(gradients[0]).max() > 0
     assert np.array_equal(tiled.scores_own(), plain.scores_own())
     foreseen = gnn_memory.tiles(on_paper(tiled, weighted), group.rank)
-    assert tiled.tiled_bytes > 0
+    # Of three ranks and more a stage may have too few rows for any tile: that is foreseen, too.
+    assert tiled.tiled_bytes > 0 or (exchange == "staged" and group.size > 2)
     assert abs(tiled.tiled_bytes - foreseen) <= 0.1 * foreseen
 
 

@@ -320,6 +320,20 @@ def test_an_interrupt_before_there_is_anything_to_keep_is_one_line(tmp_path):
         assert code == 1 and printed.count(told) == 1 and "Traceback" not in printed, printed
 
 
+@pytest.mark.parametrize("module", ["numpy", "app.main"])
+def test_an_interrupt_of_one_rank_before_mpi_begins_ends_the_others(tmp_path, module):
+    """A rank that left at once would be one that MPICH's others wait for in MPI_Init, for ever."""
+    script = tmp_path / "first.py"
+    one = "from app.cli import launcher_rank\n" + INTERRUPTED.replace(
+        'name == "{module}"', 'name == "{module}" and launcher_rank() == 1'
+    )
+    script.write_text(one.format(module=module, program=str(ROOT / "run.py")))
+    command = [*mpirun(2), sys.executable, script, *ENDLESS, "--out", tmp_path / "out"]
+    code, printed = run_job(command, limit_s=60, PYTHONPATH=str(ROOT))
+    assert code != 0 and "Traceback" not in printed, printed
+    assert not (tmp_path / "out" / "result.json").exists()
+
+
 def test_a_signal_before_the_command_line_is_read_is_heard_too(tmp_path):
     """A run stops before its task begins; what writes no checkpoint ends as by default."""
     script = tmp_path / "first.py"

@@ -89,7 +89,7 @@ def build(settings: dict[str, Any], has_training: bool = False, by_task: bool = 
     plain = to_builtins(dict(settings), str_keys=True, enc_hook=_plain_value)
     for key in sorted(plain, key=lambda key: "." not in key and not isinstance(plain[key], dict)):
         _lay_over(data, {}, tuple(key.split(".")), plain[key])  # what is no table comes last, to be refused
-    return _checked("settings", data, {}, os.getcwd(), True, has_training, by_task)
+    return _checked("settings", data, {}, working_folder(), True, has_training, by_task)
 
 
 def build_from(overrides: list[str]) -> Case:
@@ -97,7 +97,7 @@ def build_from(overrides: list[str]) -> Case:
     data: dict[str, Any] = {}
     for keys, value in _parse_overrides(overrides):
         _lay_over(data, {}, keys, value)
-    return _checked(COMMAND_LINE, data, {}, os.getcwd(), True, by_task=False)
+    return _checked(COMMAND_LINE, data, {}, working_folder(), True, by_task=False)
 
 
 def named_files(case: Case) -> list[str]:
@@ -343,12 +343,21 @@ def _unread(data: dict[str, Any]) -> set[Keys]:
 # Where files lie
 
 
+def working_folder() -> str:
+    """What relative paths of a command line are relative to. Raises CaseError where it has been removed."""
+    try:
+        return os.getcwd()
+    except OSError as error:
+        said = error.strerror or error
+        raise CaseError(f"working directory: {said}; one that is there would be right") from None
+
+
 def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
     """The case with absolute paths, and what was not found."""
     errors: list[str] = []
 
     def base(keys: Keys) -> str:
-        return os.getcwd() if places.get(keys) == COMMAND_LINE else folder
+        return working_folder() if places.get(keys) == COMMAND_LINE else folder
 
     def located(graphs: GraphCase, keys: Keys) -> GraphCase:
         found, missing = _files(graphs, base(keys))
@@ -392,7 +401,7 @@ def _locate_study(study: StudyCase, root: str, base: Callable[[Keys], str]) -> t
     found, errors = {}, []
     if root and is_plain(root):
         below = {"data": "covers", "catalogue": "catalogue.toml"}
-        found = {key: _absolute(os.path.join(root, name), os.getcwd()) for key, name in below.items()}
+        found = {key: _absolute(os.path.join(root, name), working_folder()) for key, name in below.items()}
     elif root and not study.data:
         errors.append(f"LOCKSTEP_DATA: must be text without control characters, got {show(root)}")
     for key in ("data", "catalogue"):

@@ -12,6 +12,7 @@ from app import stopping
 
 STOPPING = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGTERM", "SIGINT") if hasattr(signal, name))
 EARLY: list[int] = []  # signals that came before the run listened
+INTERRUPTED: list[int] = []  # SIGINT that came to a rank of several before MPI had begun
 ONE_KEY_S = 0.3  # a launcher may pass on a Ctrl-C that the terminal has sent to the ranks too
 
 
@@ -24,12 +25,30 @@ def hear_early() -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """At a SIGINT before there is anything to keep: imports may make another error of an exception."""
+    """At a SIGINT before there is anything to keep: imports may make another error of an exception.
+
+    A rank that leaves before MPI has begun is one that the others wait for in MPI_Init: it leaves once that
+    is over (`leave_if_interrupted`), or at a second SIGINT.
+    """
     cli = sys.modules.get("app.cli")
-    if getattr(cli, "launcher_rank", int)() == 0:
+    if "mpi4py.MPI" not in sys.modules and getattr(cli, "is_launched", bool)() and not INTERRUPTED:
+        INTERRUPTED.append(number)
+        return
+    _say_interrupted(getattr(cli, "launcher_rank", int)())
+    os._exit(1)
+
+
+def _say_interrupted(rank: int) -> None:
+    if rank == 0:
         with suppress(OSError):
             os.write(2, b"lockstep: interrupted before anything began\n")
-    os._exit(1)
+
+
+def leave_if_interrupted(rank: int, abort: Callable[[], None]) -> None:
+    """End the job by `abort` where a SIGINT came to this rank before MPI had begun."""
+    if INTERRUPTED:
+        _say_interrupted(rank)
+        abort()
 
 
 def _take_note(number: int, frame: FrameType | None) -> None:

@@ -207,7 +207,7 @@ def abort_on_uncaught() -> None:
 def abort(error: BaseException) -> None:
     """Print this rank's traceback and end every rank of the job."""
     _print_trace(error)
-    _end_all()
+    end_all()
 
 
 def abort_short(text: str) -> None:
@@ -215,7 +215,7 @@ def abort_short(text: str) -> None:
     with suppress(OSError):
         sys.stderr.write(f"lockstep: error: rank {MPI.COMM_WORLD.Get_rank()}: {printable(text)}\n")
         sys.stderr.flush()
-    _end_all()
+    end_all()
 
 
 def leave_together(comm: MPI.Comm, limit_s: float = ALONE_S) -> None:
@@ -236,7 +236,7 @@ def leave_together(comm: MPI.Comm, limit_s: float = ALONE_S) -> None:
         time.sleep(NAP_S)
 
 
-def _end_all() -> None:
+def end_all() -> None:
     """End every rank with exit code 1; an Abort that comes back before the launcher acts ends here."""
     time.sleep(SAID_S)
     MPI.COMM_WORLD.Abort(1)

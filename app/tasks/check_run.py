@@ -17,10 +17,13 @@ from app.bounds.certificate import BadCertificate
 from app.comm.guard import raise_together
 from app.errors import CaseError, GraphError, LockstepError
 from app.graphs.graph import Graph
+from app.graphs.weights import decimals_of
 from app.partition.assemble import gather_whole
 from app.problems.problem import Problem
 from app.problems.table import SAMPLED, problem_of
 from app.proofs.archive import LARGEST, from_bytes
+from app.search.influence.rounds import gap_between
+from app.solver.progress import relative_gap
 from app.tasks.compare import graph_bytes, too_large, words_of_need
 from app.tasks.context import Context
 from app.tasks.entry import bound_and_gap, in_unit
@@ -101,13 +104,17 @@ def _entries(path: str, problem: str) -> list[dict[str, Any]]:
 
 def _whole(entry: dict[str, Any]) -> dict[str, Any]:
     """An entry of a result, whose parts are what they should be. Raises where they are not."""
-    objective, bound = entry["objective"], entry["bound"]
-    for number in (objective, objective if bound is None else bound):
+    objective, bound, gap = (entry[each] for each in ("objective", "bound", "gap"))
+    for number in (objective, objective if bound is None else bound, 0 if gap in (None, math.inf) else gap):
         if type(number) not in (int, float) or not math.isfinite(number):
             raise ValueError("no number")
-    if type(entry["name"]) is not str or type(entry["bound_method"] or "") is not str:
+    if {type(entry[each]) for each in ("optimal", "feasible", "bound_verified")} != {bool}:
+        raise ValueError("neither true nor false")
+    if {type(entry["name"]), type(entry["sense"]), type(entry["bound_method"] or "")} != {str}:
         raise ValueError("no text")
-    if "spread" in entry and type(entry["spread"]["at_least"]) not in (int, float):
+    if "spread" in entry and not (
+        type(worth := entry["spread"]["at_least"]) in (int, float) and math.isfinite(worth)
+    ):
         raise ValueError("no number")
     if "spread" in entry and (type(made := entry["spread"]["simulations"]) is not int or made < 1):
         raise ValueError("no number of simulations")
@@ -120,12 +127,15 @@ def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry
         folder / "solution" / f"{file_name(entry['name'])}.txt", problem, whole, toolbox, entry
     )
     line = f"{entry['name']}: a feasible {toolbox.words}, objective {figures(in_unit(toolbox, value))}"
+    certificate = folder / "certificates" / f"{file_name(entry['name'])}.npz"
+    untrue, proves = _untrue(entry, toolbox), entry["bound"] is not None and certificate.is_file()
+    if untrue and not (proves and "spread" in entry):  # whose least is judged by what is proved, first
+        raise GraphError(f"{folder}: {entry['name']}: result.json says {untrue}")
     if entry["bound"] is None:
         return _Checked(f"{line}; no bound", False)
-    certificate = folder / "certificates" / f"{file_name(entry['name'])}.npz"
     least = toolbox.sense == "minimise"
     side = "at least" if least else "at most"
-    if not certificate.is_file():
+    if not proves:
         return _Checked(f"{line}; {side} {entry['bound']} has no certificate", False)
     proved = proved_by(str(certificate), toolbox)
     least_worth = toolbox.surely(solution, value)
@@ -134,6 +144,8 @@ def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry
         raise GraphError(
             f"{folder}: {entry['name']} has a spread of at least {found}, result.json says {said}"
         )
+    if untrue:
+        raise GraphError(f"{folder}: {entry['name']}: result.json says {untrue}")
     shown, gap = bound_and_gap(toolbox, least_worth, proved)
     sure = toolbox.confidence
     how = "is proved" if sure == 1 else f"by sets drawn again, with probability {sure:g}"
@@ -141,7 +153,49 @@ def _check(folder: Path, problem: Problem, whole: Graph, toolbox: Toolbox, entry
     said = shown, proved * toolbox.unit
     if max(said) >= entry["bound"] if least else min(said) <= entry["bound"]:
         return _Checked(line, True)
+    if entry["bound_verified"]:
+        told = f"where result.json says {entry['bound']}, verified"
+        raise GraphError(f"{certificate}: proves {side} {figures(shown)}, {told}")
     return _Checked(f"{line}; {side} {entry['bound']} rests on a search ({entry['bound_method']})", False)
+
+
+def _untrue(entry: dict[str, Any], toolbox: Toolbox) -> str | None:
+    """What an entry says that its own numbers, or the problem, show to be untrue; None: nothing.
+
+    A spread is an estimate: what is certain of it, `at_least`, is what its bound and gap are of.
+    """
+    bound, gap, optimal = entry["bound"], entry["gap"], entry["optimal"]
+    if (entry["sense"], entry["feasible"]) != (toolbox.sense, True):
+        return f"{entry['sense']}, feasible {entry['feasible']}; {toolbox.sense} and true would be right"
+    if bound is None:
+        return None if gap is None and not optimal else "how far from optimal it is, and no bound"
+    worth = entry["spread"]["at_least"] if "spread" in entry else entry["objective"]
+    step = _step(toolbox)
+    beyond = bound - worth if toolbox.sense == "minimise" else worth - bound
+    if beyond > ((ROUNDED - 1) * abs(worth) if "spread" in entry else min(step / 2, _lost(toolbox))):
+        return f"a bound of {bound} beside {worth}, which is beyond it"
+    far = gap_between(worth, bound) if "spread" in entry else relative_gap(worth, bound)
+    room = 1e-6 + 1e-9 * far + (2 * step / abs(bound) if bound else 0)  # gaps have six decimals
+    if gap not in (None, far) and not abs(gap - far) <= (room if math.isfinite(far) else 0):
+        return f"a gap of {gap} between {worth} and {bound}"
+    if optimal and (gap != 0 or toolbox.confidence != 1):
+        return f"that it is optimal, with a gap of {gap} and the probability {toolbox.confidence:g}"
+    return None
+
+
+def _step(toolbox: Toolbox) -> float:
+    """What numbers that are told are rounded to, a unit of the last decimal of weights; 0: they are not."""
+    if toolbox.unit == 1:
+        return 0.0
+    decimals = None if toolbox.weights is None else decimals_of(toolbox.weights * toolbox.unit)
+    return toolbox.unit if decimals is None else 10.0**-decimals
+
+
+def _lost(toolbox: Toolbox) -> float:
+    """How far sums of weights, kept in 32 bits and in whole units, may be from those of decimals."""
+    if toolbox.weights is None:
+        return toolbox.unit / 2
+    return 2 * (2.0**-24 * float(np.abs(toolbox.weights).sum()) + len(toolbox.weights)) * toolbox.unit
 
 
 def _value(
