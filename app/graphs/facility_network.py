@@ -4,6 +4,7 @@ Nodes are numbered anew in the order of a depth-first walk over shortest paths, 
 numbers are near each other, mostly.
 """
 
+import ctypes
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +16,11 @@ from app.graphs.facility import CENTER, PIECE, Demands, Distances, ManySites, Qu
 from app.graphs.joined import components
 from app.graphs.lists import ranges
 from app.graphs.orders import places_of
+from app.native.library import address, function
 
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+NEAREST = function("lk_network_nearest", Long, *[Pointer] * 3, Long, Pointer, Long, Long, Pointer, Pointer)
+LONGEST = 1 << 20  # of an edge, or as many as there are nodes: rings of so many lists are gone through
 ROOM = 1 << 62  # of numbers of a path and a node, and of what customers cost that no facility reaches
 
 
@@ -29,6 +34,7 @@ class NetworkSites(ManySites):
     opening    [m] int64     forced  [m] bool     most  facilities, at most
     never      longer than any path      far   what a customer costs that no path leads to
     radius     of `within`: a customer costs 1 where that is `radius` or more, else 0
+    compiled   False: the same without the compiled kernel
     """
 
     indptr: np.ndarray
@@ -44,6 +50,7 @@ class NetworkSites(ManySites):
     far: int
     largest: bool = False
     radius: int = 0
+    compiled: bool = True
 
     @property
     def nodes(self) -> int:
@@ -76,6 +83,19 @@ class NetworkSites(ManySites):
         there = np.isfinite(found)
         return np.where(there, source, -1), np.where(there, found, self.never).astype(np.int64)
 
+    def lengths_to(self, chosen: np.ndarray) -> np.ndarray:
+        """[nodes] int64, how far the nearest of different nodes [k] is from each, else `never`."""
+        longest = int(self.lengths.max(initial=0))
+        if NEAREST is None or not self.compiled or longest > max(LONGEST, self.nodes):
+            return self.nearest(chosen)[1]
+        away = np.full(self.nodes, self.never, dtype=np.int64)
+        room, chosen = np.empty(2 * self.nodes + longest + 1, np.int32), np.ascontiguousarray(chosen, np.int64)
+        given = map(address, (self.indptr, self.indices, self.lengths))
+        NEAREST(
+            self.nodes, *given, len(chosen), address(chosen), longest, self.never, address(away), address(room)
+        )  # fmt: skip
+        return away
+
     def costs(self, away: np.ndarray) -> np.ndarray:
         """[..., n] int64, what customers cost at distances."""
         lost = away >= self.never
@@ -89,7 +109,7 @@ class NetworkSites(ManySites):
         told last is kept: of one choice several things are asked.
         """
         if not self._last or not np.array_equal(self._last[0], chosen):
-            self._last[:] = chosen.copy(), self.costs(self.nearest(self.places[chosen])[1][self.customers])
+            self._last[:] = chosen.copy(), self.costs(self.lengths_to(self.places[chosen])[self.customers])
         return self._last[1].copy()
 
     @cached_property
@@ -150,6 +170,7 @@ def question_of_network(
         renumbered.indptr.astype(np.int64), renumbered.indices.astype(np.int32), lengths,
         number[places].astype(np.int32), number[customers].astype(np.int32), prices.demand[customers],
         prices.fees[places], forced[places], min(most, len(places)), longest + 1, prices.far, kind == CENTER,
+        compiled=distances.compiled,
     )  # fmt: skip
     none = np.zeros(n, dtype=np.int64)
     found = components(sites.indptr, sites.indices, compiled=distances.compiled) if apart else none

@@ -137,9 +137,16 @@ def assignment_named(
     """The facility of each node, by ids [n], or by labels (FacilityTools.course); None: none has a path."""
     if not solved.course.startswith(OF_NODES):
         return {}
-    rows = list(csv.reader(io.StringIO(solved.course, newline="")))[1:]
-    places, names = _places(loaded, ids), _called_by(ids, labels)
-    return {names[places[node]]: names[places[at]] if at else None for node, at, _ in rows}
+    text = solved.course
+    if '"' in text:
+        rows = list(csv.reader(io.StringIO(text, newline="")))[1:]
+        nodes, at = [row[0] for row in rows], [row[1] for row in rows]
+    else:  # no name has a comma
+        fields = text.replace("\n", ",").split(",")
+        nodes, at = fields[3:-1:3], fields[4:-1:3]
+    called = dict(zip(_written(loaded, ids), _called_by(ids, labels)))
+    called[""] = None  # of no facility
+    return dict(zip(map(called.__getitem__, nodes), map(called.__getitem__, at)))
 
 
 def bags_named(
@@ -158,7 +165,12 @@ def bags_named(
 
 def _places(loaded: Loaded, ids: np.ndarray) -> dict[str, int]:
     """Rows by what files call their nodes."""
-    return {str(each): i for i, each in enumerate(plain_ids(written_ids(loaded, ids)))}
+    return {each: i for i, each in enumerate(_written(loaded, ids))}
+
+
+def _written(loaded: Loaded, ids: np.ndarray) -> list[str]:
+    """What files call the nodes of rows."""
+    return list(map(str, plain_ids(written_ids(loaded, ids))))
 
 
 def _called_by(ids: np.ndarray, labels: list[Any] | None) -> list[Any]:
