@@ -11,7 +11,8 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from app.errors import GraphError
+from app import stopping
+from app.errors import GraphError, Halted
 from app.graphs.facility import CENTER, PIECE, Demands, Distances, ManySites, Question, Sites, priced
 from app.graphs.joined import components
 from app.graphs.lists import ranges
@@ -19,8 +20,9 @@ from app.graphs.orders import places_of
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
-NEAREST = function("lk_network_nearest", Long, *[Pointer] * 3, Long, Pointer, Long, Long, Pointer, Pointer)
+NEAREST = function("lk_network_nearest", Long, *[Pointer] * 3, Long, Pointer, Long, Long, *[Pointer] * 3)
 LONGEST = 1 << 20  # of an edge, or as many as there are nodes: rings of so many lists are gone through
+LARGE = 1 << 19  # nodes of a network whose walk is by shortest paths of the kernel, which has other ties
 ROOM = 1 << 62  # of numbers of a path and a node, and of what customers cost that no facility reaches
 
 
@@ -85,16 +87,9 @@ class NetworkSites(ManySites):
 
     def lengths_to(self, chosen: np.ndarray) -> np.ndarray:
         """[nodes] int64, how far the nearest of different nodes [k] is from each, else `never`."""
-        longest = int(self.lengths.max(initial=0))
-        if NEAREST is None or not self.compiled or longest > max(LONGEST, self.nodes):
+        if not (self.compiled and in_ring(self.lengths, self.nodes)):
             return self.nearest(chosen)[1]
-        away = np.full(self.nodes, self.never, dtype=np.int64)
-        room, chosen = np.empty(2 * self.nodes + longest + 1, np.int32), np.ascontiguousarray(chosen, np.int64)
-        given = map(address, (self.indptr, self.indices, self.lengths))
-        NEAREST(
-            self.nodes, *given, len(chosen), address(chosen), longest, self.never, address(away), address(room)
-        )  # fmt: skip
-        return away
+        return by_ring(self.indptr, self.indices, self.lengths, chosen, self.never)[0]
 
     def costs(self, away: np.ndarray) -> np.ndarray:
         """[..., n] int64, what customers cost at distances."""
@@ -124,10 +119,15 @@ class NetworkSites(ManySites):
         found.__dict__.update(beside=self.beside, network=self.network)
         return found
 
-    def table(self) -> Sites:
-        """The same question with a table of all pairs."""
+    def table(self, heard: bool = False) -> Sites:
+        """The same question with a table of all pairs.
+
+        heard   whether Halted is raised where the run was asked to stop
+        """
         cost, size = np.empty((self.m, self.n), dtype=np.int64), max(1, PIECE // self.nodes)
         for at in range(0, self.m, size):
+            if heard and stopping.asked():
+                raise Halted("asked to stop")
             cost[at : at + size] = self.costs(self.away(self.places[at : at + size])[:, self.customers])
         return Sites(cost, self.opening, self.forced, self.most, self.far, self.largest)
 
@@ -188,6 +188,27 @@ def _renumbered(network: sp.csr_array, order: np.ndarray, number: np.ndarray) ->
     return found
 
 
+def in_ring(lengths: np.ndarray, nodes: int) -> bool:
+    """Whether the kernel finds shortest paths of such lengths in so many nodes."""
+    return NEAREST is not None and int(lengths.max(initial=0)) <= max(LONGEST, nodes)
+
+
+def by_ring(
+    ptr: np.ndarray, near: np.ndarray, lengths: np.ndarray, chosen: np.ndarray, never: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """[nodes] int64, how far the nearest of different nodes [k] is from each, `never`: there is none; [nodes]
+    int32, the node before each on the way from there, of several the lowest, where no length is 0; -1: none.
+    """
+    n, longest = len(ptr) - 1, int(lengths.max(initial=0))
+    away, before = np.full(n, never, dtype=np.int64), np.full(n, -1, dtype=np.int32)
+    room, chosen = np.empty(2 * n + longest + 1, np.int32), np.ascontiguousarray(chosen, np.int64)
+    NEAREST(
+        n, *map(address, (ptr, near, lengths)), len(chosen), address(chosen), longest, never,
+        *map(address, (away, room, before)),
+    )  # fmt: skip
+    return away, before
+
+
 def _walk(network: sp.csr_array, compiled: bool) -> tuple[np.ndarray, int, bool]:
     """Nodes in the order of a depth-first walk over shortest paths from the first node of each part; a length
     that no path exceeds, twice the longest of these; whether there are several parts.
@@ -198,9 +219,14 @@ def _walk(network: sp.csr_array, compiled: bool) -> tuple[np.ndarray, int, bool]
     if not n:
         return np.zeros(0, dtype=np.int64), 0, False
     roots = np.unique(components(network.indptr, network.indices, compiled=compiled), return_index=True)[1]
-    away, before, _ = dijkstra(
-        network.astype(np.float64), directed=True, indices=roots, min_only=True, return_predecessors=True
-    )
+    lengths = network.data.astype(np.int64)
+    if compiled and n >= LARGE and in_ring(lengths, n) and lengths.min(initial=1) > 0:
+        ptr, near = network.indptr.astype(np.int64), network.indices.astype(np.int32)
+        away, before = by_ring(ptr, near, lengths, roots, int(lengths.sum()) + 1)
+    else:
+        away, before, _ = dijkstra(
+            network.astype(np.float64), directed=True, indices=roots, min_only=True, return_predecessors=True
+        )
     before = np.where(before < 0, n, before)  # a node more, from which all parts begin
     tree = sp.csr_array((np.ones(n), (before, np.arange(n))), shape=(n + 1, n + 1))
     order = depth_first_order(tree, n, directed=True, return_predecessors=False)[1:]

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from app import stopping
+from app.errors import Halted
 from app.graphs.facility import (
     CENTER,
     Demands,
@@ -84,10 +86,15 @@ class PointSites(ManySites):
         found.__dict__["beside"] = self.beside
         return found
 
-    def table(self) -> Sites:
-        """The same question with a table of all pairs."""
+    def table(self, heard: bool = False) -> Sites:
+        """The same question with a table of all pairs.
+
+        heard   whether Halted is raised where the run was asked to stop
+        """
         cost = np.empty((self.m, self.n), dtype=np.int64)
         for f in range(self.m):
+            if heard and stopping.asked():
+                raise Halted("asked to stop")
             cost[f] = self.away(np.int64(f), np.arange(self.n)) * self.demand
         return Sites(cost, self.opening, self.forced, self.most, int(cost.max(initial=0)) + 1, self.largest)
 

@@ -7,10 +7,11 @@ import numpy as np
 
 from app.native.state import KernelState
 from app.search.annealing import set_course
-from app.toolbox import Search
+from app.toolbox import ALWAYS, Search
 
 LEAST_MEETING = 1 << 14  # steps between two meetings of several searches, or 4 for each node
 HOT = (4.0, 3.0)  # coldness at the start of even cycles, of odd ones
+EVEN = 128  # steps
 QUENCHED, LAST = 1 << 19, 16  # nodes of which the first cycle is its last, coldest part of so many alone
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 
@@ -72,6 +73,11 @@ class AnnealedSet(KernelState, Search):
             self._call(self.kernels[1])
         else:
             self.twin.go_back(self)
+
+    @property
+    def even_steps(self) -> int:
+        """Steps that cost about what the last ones did: of large sets few, as some proposals search far."""
+        return EVEN if self.n >= QUENCHED else ALWAYS
 
     @property
     def done(self) -> bool:

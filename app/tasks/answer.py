@@ -48,6 +48,7 @@ from app.toolbox import Asked, Beside, Instance, Toolbox
 
 POLICY_ALONE = "policy alone"  # beside the plain heuristics
 LONG = 1 << 16  # nodes and entries of a graph whose tools are made while signals are heard
+LONG_TABLE = 1000  # nodes of one of which they may have a table of all pairs, likewise
 WEAK = 0.1  # gap from which on a bound is called weak
 CLOSING_SHARE = 0.3  # of a time limit, at most, for what is made of an answer after the search
 
@@ -222,7 +223,8 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 context.warn(f"{whole.name}: {told}")
             make = partial(problem.toolbox, instance)
             # Of a call from Python signals are the caller's, who is left with no thread at work.
-            heard = context.keeper is not NOTHING_KEPT and whole.n + len(whole.indices) >= LONG
+            long = whole.n + len(whole.indices) >= LONG or whole.n >= LONG_TABLE
+            heard = context.keeper is not NOTHING_KEPT and long
             toolbox = aside(make) if heard else make()
         except FixedNodesError as error:
             named = error.words.format(*(_called(context.case, loaded, whole, node) for node in error.nodes))

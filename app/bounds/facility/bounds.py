@@ -15,6 +15,7 @@ from app.bounds.facility.lists import ListCases
 from app.bounds.facility.reach import MOST_ENTRIES, ListReach
 from app.bounds.facility.witness import CenterBound, FacilityBound
 from app.bounds.highs import available
+from app.errors import Halted
 from app.graphs.facility import Sites
 from app.toolbox import Bounds
 
@@ -313,7 +314,10 @@ class LateBounds(Bounds):
         if not self._fits or time.perf_counter() + self.least_seconds > self._clock:
             return False
         if self._inner is None:
-            self._inner, self.least_seconds = self._made(self._solution), 0.0
+            try:
+                self._inner, self.least_seconds = self._made(self._solution), 0.0
+            except Halted:  # the run is to stop: its keeper says so, to all ranks at once
+                return True
             self._inner.until(self._clock)
             if self._allowed is not None:
                 self._inner.allow(self._allowed)

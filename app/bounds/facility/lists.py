@@ -42,8 +42,8 @@ class ListCases(Cases):
     def __init__(
         self, sites: NetworkSites | PointSites, start: np.ndarray, width: int, compiled: bool = True
     ) -> None:
-        """start   [m] bool, the solution     width   of the lists"""
-        self.lists: Lists = lists_of(sites, np.arange(sites.n), width, compiled)
+        """start   [m] bool, the solution     width   of the lists. Raises Halted, see lists_of"""
+        self.lists: Lists = lists_of(sites, np.arange(sites.n), width, compiled, heard=True)
         self._listed = compiled and None not in (REDUCED, SERVED)
         super().__init__(sites, np.zeros(sites.n, dtype=np.int64), compiled)
         self._highest = np.minimum(self._highest, self.one * sites.demand * self.lists.limit)

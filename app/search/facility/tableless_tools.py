@@ -159,6 +159,8 @@ class TablelessTools(FacilityTools):
     def _bounds_of_table(self, found: np.ndarray | None) -> Bounds:
         """found   [m] bool, the best solution known; None: the start"""
         kind = RadiusBounds if self.kind == CENTER else SumBounds
+        if "_table" not in self.__dict__:  # of a search, which may be asked to stop
+            self.__dict__["_table"] = self.sites.table(heard=True)
         return kind(self._table, self._begun if found is None else found, self.instance.compiled)
 
     def _bounds_of_lists(self, found: np.ndarray | None) -> Bounds:
