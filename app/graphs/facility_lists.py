@@ -1,12 +1,11 @@
 """The places nearest to each customer, for questions without a table of all pairs."""
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from app import stopping
 from app.errors import Halted
 from app.graphs.facility_network import NetworkSites
 from app.graphs.facility_points import PointSites
@@ -42,11 +41,11 @@ class Lists:
 
 def lists_of(
     sites: NetworkSites | PointSites, customers: np.ndarray, width: int, compiled: bool = True,
-    heard: bool = False,
+    heard: Callable[[], bool] | None = None,
 ) -> Lists:  # fmt: skip
     """Lists of `width` places, m at most, for customers [k] (their numbers).
 
-    heard   whether Halted is raised where the run was asked to stop
+    heard   asked again and again; Halted is raised where it is true
     Raises MemoryError
     """
     if isinstance(sites, PointSites):
@@ -57,7 +56,7 @@ def lists_of(
         make, each = _of_network, width * (PIECE // HEARD)
     parts = []
     for piece in _pieces(customers, each):
-        if heard and stopping.asked():
+        if heard is not None and heard():
             raise Halted("asked to stop")
         parts.append(make(sites, piece, width))
     return _joined(parts)

@@ -5,13 +5,13 @@ numbers are near each other, mostly.
 """
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
-from app import stopping
 from app.errors import GraphError, Halted
 from app.graphs.facility import CENTER, PIECE, Demands, Distances, ManySites, Question, Sites, priced
 from app.graphs.joined import components
@@ -119,14 +119,14 @@ class NetworkSites(ManySites):
         found.__dict__.update(beside=self.beside, network=self.network)
         return found
 
-    def table(self, heard: bool = False) -> Sites:
+    def table(self, heard: Callable[[], bool] | None = None) -> Sites:
         """The same question with a table of all pairs.
 
-        heard   whether Halted is raised where the run was asked to stop
+        heard   asked again and again; Halted is raised where it is true
         """
         cost, size = np.empty((self.m, self.n), dtype=np.int64), max(1, PIECE // self.nodes)
         for at in range(0, self.m, size):
-            if heard and stopping.asked():
+            if heard is not None and heard():
                 raise Halted("asked to stop")
             cost[at : at + size] = self.costs(self.away(self.places[at : at + size])[:, self.customers])
         return Sites(cost, self.opening, self.forced, self.most, self.far, self.largest)

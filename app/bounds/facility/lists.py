@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from app import stopping
 from app.bounds.facility.dual import AGAIN, CASE_STEP, LEAST_STEP, PATIENCE, STEP, Cases
 from app.bounds.facility.witness import summed
 from app.graphs.facility_lists import Lists, lists_of
@@ -43,7 +44,7 @@ class ListCases(Cases):
         self, sites: NetworkSites | PointSites, start: np.ndarray, width: int, compiled: bool = True
     ) -> None:
         """start   [m] bool, the solution     width   of the lists. Raises Halted, see lists_of"""
-        self.lists: Lists = lists_of(sites, np.arange(sites.n), width, compiled, heard=True)
+        self.lists: Lists = lists_of(sites, np.arange(sites.n), width, compiled, heard=stopping.asked)
         self._listed = compiled and None not in (REDUCED, SERVED)
         super().__init__(sites, np.zeros(sites.n, dtype=np.int64), compiled)
         self._highest = np.minimum(self._highest, self.one * sites.demand * self.lists.limit)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from app import stopping
 from app.bounds.facility.bounds import LateBounds, ListBounds, RadiusBounds, SumBounds
 from app.bounds.facility.lists import ENTRY_SECONDS, MORE, TIMES, width_of
 from app.bounds.facility.reach import ENTRY_BYTES as REACH_BYTES
@@ -32,8 +33,8 @@ from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
 LOAD_SECONDS = 1e-8  # of looking at a facility, for each customer
 NODE_SECONDS = 1e-5  # of the nearest facility of a node, and its line in a file
-PATHS_SECONDS = 2.5e-7  # of the two nearest facilities, for each node and entry of a network
-ROW_SECONDS, CHECK_SECONDS = 1e-6, 1.5e-7  # of a line in a file; of the nearest, for each node and entry
+PATHS_SECONDS = 1.6e-7  # of the two nearest facilities, for each node and entry of a network
+ROW_SECONDS, CHECK_SECONDS = 1e-6, 1.2e-7  # of a line in a file; of the nearest, for each node and entry
 CHOICE_NODE_SECONDS, CHOICE_ENTRY_SECONDS = 4e-6, 2e-7  # of a plain choice and its value, for each, about
 TABLE_SECONDS = 3e-7  # of a table, sorted, for each place and customer
 MORE_REACHED = 2  # times what is expected, before lists are given up
@@ -160,7 +161,7 @@ class TablelessTools(FacilityTools):
         """found   [m] bool, the best solution known; None: the start"""
         kind = RadiusBounds if self.kind == CENTER else SumBounds
         if "_table" not in self.__dict__:  # of a search, which may be asked to stop
-            self.__dict__["_table"] = self.sites.table(heard=True)
+            self.__dict__["_table"] = self.sites.table(heard=stopping.asked)
         return kind(self._table, self._begun if found is None else found, self.instance.compiled)
 
     def _bounds_of_lists(self, found: np.ndarray | None) -> Bounds:
