@@ -645,7 +645,7 @@ def test_paths_by_a_ring_are_as_long_as_others(longest, monkeypatch):
 def test_lists_and_tables_of_bounds_end_where_a_run_is_to_stop():
     asked, _ = network(60, 1, most=14)
     sites, kinds = asked.sites, []
-    kinds.append(lambda found: ListBounds(sites, along_walk(sites), 9))
+    kinds.append(lambda found: ListBounds(sites, along_walk(sites), 9, heard=stopping.asked))
     kinds.append(lambda found: SumBounds(sites.table(heard=stopping.asked), along_walk(sites)))
     for kind in kinds:
         late = LateBounds((kind, 1.0))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from app import stopping
 from app.aside import aside
 from app.case.config import Case
 from app.case.search import STARTS, SearchCase
@@ -229,6 +230,7 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
         except FixedNodesError as error:
             named = error.words.format(*(_called(context.case, loaded, whole, node) for node in error.nodes))
             raise CaseError(f"search.inside, search.outside: {named}") from None
+        toolbox.stops = stopping.asked
         heuristics(context.case, toolbox)  # refuses an unknown name before any work
         return toolbox
 

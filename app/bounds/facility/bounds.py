@@ -85,13 +85,16 @@ class SumBounds(Bounds):
 class ListBounds(SumBounds):
     """The same by lists of the nearest places: multipliers alone."""
 
-    def __init__(self, sites: Any, start: np.ndarray, width: int, compiled: bool = True) -> None:
-        """start   [m] bool, a solution     width   of the lists"""
-        self.width = width
+    def __init__(
+        self, sites: Any, start: np.ndarray, width: int, compiled: bool = True,
+        heard: Callable[[], bool] | None = None,
+    ) -> None:  # fmt: skip
+        """start   [m] bool, a solution     width   of the lists     heard   see lists_of. Raises Halted"""
+        self.width, self._heard = width, heard
         super().__init__(sites, start, compiled)
 
     def _begun(self, start: np.ndarray, compiled: bool) -> Cases:
-        return ListCases(self.sites, start, self.width, compiled)
+        return ListCases(self.sites, start, self.width, compiled, self._heard)
 
     @property
     def check_seconds(self) -> float:

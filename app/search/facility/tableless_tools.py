@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from app import stopping
 from app.bounds.facility.bounds import LateBounds, ListBounds, RadiusBounds, SumBounds
 from app.bounds.facility.lists import ENTRY_SECONDS, MORE, TIMES, width_of
 from app.bounds.facility.reach import ENTRY_BYTES as REACH_BYTES
@@ -161,12 +160,12 @@ class TablelessTools(FacilityTools):
         """found   [m] bool, the best solution known; None: the start"""
         kind = RadiusBounds if self.kind == CENTER else SumBounds
         if "_table" not in self.__dict__:  # of a search, which may be asked to stop
-            self.__dict__["_table"] = self.sites.table(heard=stopping.asked)
+            self.__dict__["_table"] = self.sites.table(heard=self.stops)
         return kind(self._table, self._begun if found is None else found, self.instance.compiled)
 
     def _bounds_of_lists(self, found: np.ndarray | None) -> Bounds:
         start = self._begun if found is None else found
-        return ListBounds(self.sites, start, self._width, self.instance.compiled)
+        return ListBounds(self.sites, start, self._width, self.instance.compiled, self.stops)
 
     def prove(self, proof: FacilityBound | CenterBound) -> int:
         """Check the multipliers and the cases on distances, demands and costs. Raises CaseError."""
