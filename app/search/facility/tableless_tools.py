@@ -32,8 +32,8 @@ from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
 LOAD_SECONDS = 1e-8  # of looking at a facility, for each customer
 NODE_SECONDS = 1e-5  # of the nearest facility of a node, and its line in a file
-PATHS_SECONDS = 1.6e-7  # of the two nearest facilities, for each node and entry of a network
-ROW_SECONDS, CHECK_SECONDS = 1e-6, 1.2e-7  # of a line in a file; of the nearest, for each node and entry
+PATHS_SECONDS = 2.5e-7  # of the two nearest facilities, for each node and entry of a network
+ROW_SECONDS, CHECK_SECONDS = 1e-6, 1.5e-7  # of a line in a file; of the nearest, for each node and entry
 CHOICE_NODE_SECONDS, CHOICE_ENTRY_SECONDS = 4e-6, 2e-7  # of a plain choice and its value, for each, about
 TABLE_SECONDS = 3e-7  # of a table, sorted, for each place and customer
 MORE_REACHED = 2  # times what is expected, before lists are given up
