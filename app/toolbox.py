@@ -395,6 +395,7 @@ class Toolbox(ABC):
     confidence       the probability with which bounds hold; below one none of them is proved
     look             asked now and then in starts and baselines that take long, after the same work on all
                      ranks: where it is true they end with what they have, or raise NoneFound
+    stops            whether the run was asked to stop, for what bounds take long to begin with
     """
 
     sense: str
@@ -429,6 +430,7 @@ class Toolbox(ABC):
     left_out: str = ""
     confidence: float = 1.0
     look: Look = staticmethod(never)
+    stops: Look = staticmethod(never)
 
     @contextmanager
     def watched(self, look: Look) -> Iterator[None]:

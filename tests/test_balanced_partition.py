@@ -20,7 +20,7 @@ from test_certificates import altered, refused_or_valid
 from app import TrainingRun, check, solve
 from app.blocks.multilevel import Multilevel, end_of
 from app.blocks.plain import HASTY
-from app.blocks.rounds import Blocks, groups, grown, spread
+from app.blocks.rounds import Blocks, groups, grown, spread, spread_once
 from app.blocks.whole import balanced, by_levels, climbed
 from app.bounds.certificate import BadCertificate
 from app.bounds.pairs.program import KINDS, MOST, PairProgram
@@ -402,6 +402,42 @@ def test_a_finer_partition_is_never_made_worse():
         better = end_of(ways.better(balance, block))
         assert balance.cut(better) <= balance.cut(block) and not balance.over(better)
         block = better
+
+
+@alone
+def test_hasty_ways_are_the_same_without_kernels_and_are_told(monkeypatch):
+    monkeypatch.setattr("app.search.partition.search.MOST_PATIENT", 0)
+    monkeypatch.setattr("app.blocks.multilevel.SPARSE", 6)  # sweeps on some graphs, searches on others
+    balance = question(1)
+    none = np.zeros(balance.rows.n, dtype=np.int32)
+    once = [spread_once(balance.rows, 5, none, 9, compiled) for compiled in (True, False)]
+    np.testing.assert_array_equal(*once)
+    assert balance.rows.contracted(once[0]).size.max() <= 5
+    found, told = [], []
+    for compiled in (True, False):
+        ways = Multilevel(stream(1, "test"), SplitMix(1), compiled, quick=True)
+        ways.hasty, ways.whole = True, balance
+        course = ways.fresh(balance, True)
+        while True:
+            try:
+                next(course)
+            except StopIteration as end:
+                found.append(end.value)
+                break
+            if ways.so_far is not None and ways.cut_so_far >= 0:
+                told.append(ways.cut_so_far)
+                assert balance.cut(ways.so_far) == told[-1] and not balance.over(ways.so_far)
+                ways.so_far = None
+    np.testing.assert_array_equal(*found)
+    assert told and not balance.over(found[0]) and balance.cut(found[0]) <= min(told)
+    again = end_of(ways.better(balance, found[0]))
+    assert balance.cut(again) <= balance.cut(found[0]) and not balance.over(again)
+    start = balanced(balance, grown(balance, np.arange(balance.rows.n)))
+    searches = [PartitionSearch(balance, start, 3, compiled, rough=True) for compiled in (True, False)]
+    for search in searches:
+        search.run(4000)
+    assert searches[0].best == searches[1].best < balance.cut(start)
+    np.testing.assert_array_equal(searches[0].solution(), searches[1].solution())
 
 
 @alone

@@ -259,12 +259,15 @@ def test_heuristics_and_search_are_the_same_without_kernels_and_right(seed):
 
 @alone
 @pytest.mark.parametrize("seed", range(6))
-def test_a_search_is_the_same_without_kernels_and_however_it_is_sliced(seed):
+def test_a_search_is_the_same_without_kernels_and_however_it_is_sliced(seed, monkeypatch):
     core = drawn(seed, 120, 3)._replace(most=3 + 4 * seed)
     start = core_hd(core)[0]
     for rule in DISMANTLE_BASELINES.values():
         np.testing.assert_array_equal(rule(core)[0], rule(core, compiled=False)[0])
+    if seed % 2:  # as on large graphs: of the first cycle the last part alone
+        monkeypatch.setattr("app.search.annealed_set.QUENCHED", 1)
     searches = [DismantleSearch(core, start, 7, compiled) for compiled in (True, False, True)]
+    assert (searches[0].at > 0) == (seed % 2 > 0) == (searches[0].even_steps < 1000)
     for search in searches[:2]:
         search.run(100)
     for part in (1, 40, 17, 42):

@@ -11,14 +11,16 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from jobs import ROOT, mpirun, run_job
 from mpi4py import MPI
+from scipy.sparse.csgraph import dijkstra
 
 import app.graphs.facility
 import app.graphs.facility_points
-from app import check, solve
+from app import check, solve, stopping
 from app.bounds.certificate import BadCertificate
-from app.bounds.facility.bounds import LateBounds, RadiusBounds, SumBounds
+from app.bounds.facility.bounds import LateBounds, ListBounds, RadiusBounds, SumBounds
 from app.bounds.facility.covering import CoverCases, Pool
 from app.bounds.facility.dual import Cases
 from app.bounds.facility.lists import ListCases
@@ -26,7 +28,7 @@ from app.bounds.facility.witness import CenterBound, FacilityBound, reduced_cost
 from app.errors import CaseError, GraphError
 from app.graphs.facility import Demands, Distances, Sites, alike, counted, question_of
 from app.graphs.facility_lists import lists_of
-from app.graphs.facility_network import along_walk, question_of_network
+from app.graphs.facility_network import _walk, along_walk, by_ring, question_of_network
 from app.graphs.facility_points import PointSites, along, along_curve, farthest_points_first
 from app.graphs.graph import from_edges
 from app.graphs.metric import explicit, from_points
@@ -609,6 +611,51 @@ def test_demands_of_points_may_be_large(without_tables):
     single.run(500)
     costs = sites.table().cost.sum(axis=1)
     assert single.best == costs.min() < costs[0] and single.value == costs[single.inside[0]]
+
+
+@alone
+@pytest.mark.parametrize("longest", (0, 3, 1000))
+def test_paths_by_a_ring_are_as_long_as_others(longest, monkeypatch):
+    graph = nx.gnm_random_graph(300, 400, seed=longest)  # in several parts
+    lengths = sp.csr_array(nx.to_scipy_sparse_array(graph, dtype=np.int64, format="csr"))
+    edges = np.random.default_rng(4).integers(longest > 0, longest + 1, (300, 300))
+    rows = np.repeat(np.arange(300), np.diff(lengths.indptr))
+    lengths.data[:] = np.maximum(edges, edges.T)[rows, lengths.indices]
+    near, long = lengths.indices.astype(np.int32), lengths.data.astype(np.int64)
+    never, ptr = int(long.sum()) + 1, lengths.indptr.astype(np.int64)
+    for chosen in (np.zeros(0, np.int64), np.array([7]), np.arange(0, 300, 40)):
+        away, before = by_ring(ptr, near, long, chosen, never)
+        if longest:  # of no length there are no entries to SciPy
+            wanted = dijkstra(lengths.astype(float), indices=chosen, min_only=True) if len(chosen) else np.inf
+            np.testing.assert_array_equal(away, np.where(np.isfinite(wanted), wanted, never))
+            for v in np.flatnonzero(before >= 0):
+                u = before[v]
+                assert away[u] + max(edges[u, v], edges[v, u]) == away[v] < never
+                row = near[ptr[v] : ptr[v + 1]]
+                assert u == min(w for w in row if away[w] + max(edges[w, v], edges[v, w]) == away[v])
+        assert not away[chosen].any() and (away < never).sum() == ((before >= 0).sum() + len(chosen))
+    if longest:
+        walks = [_walk(lengths, True)]
+        monkeypatch.setattr("app.graphs.facility_network.LARGE", 0)
+        walks.append(_walk(lengths, True))
+        assert walks[0][1:] == walks[1][1:] and sorted(walks[1][0]) == list(range(300))
+
+
+@alone
+def test_lists_and_tables_of_bounds_end_where_a_run_is_to_stop():
+    asked, _ = network(60, 1, most=14)
+    sites, kinds = asked.sites, []
+    kinds.append(lambda found: ListBounds(sites, along_walk(sites), 9, heard=stopping.asked))
+    kinds.append(lambda found: SumBounds(sites.table(heard=stopping.asked), along_walk(sites)))
+    for kind in kinds:
+        late = LateBounds((kind, 1.0))
+        late.expect(10.0)
+        stopping.ask("SIGTERM")
+        try:
+            assert late.improve(0.0, 1 << 40) and not late.method and late.least_seconds == 1.0
+        finally:
+            stopping.forget()
+        assert late.improve(0.0, 1 << 40) and late.method
 
 
 def listed(seed):

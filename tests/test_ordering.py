@@ -139,6 +139,16 @@ def test_the_canonical_order_is_the_first_of_those_that_are_the_same_answer():
         for compiled in (True, False):
             assert tuple(canonical_order(net, order, compiled)) == min(same)
     assert len(least_order(3, np.array([0, 1]), np.array([1, 0]))) == 1  # a cycle has no order
+    for n in (63, 64, 65, 4097):  # words of one level, of two and of three; some arcs are told twice
+        place = np.random.default_rng(n).permutation(n)
+        u, v = np.random.default_rng(n).integers(0, n, (2, 2 * n))
+        ahead = place[u] < place[v]
+        tails, heads = np.where(ahead, u, v)[u != v], np.where(ahead, v, u)[u != v]
+        tails, heads = np.append(tails, tails[:9]), np.append(heads, heads[:9])
+        orders = [least_order(n, tails, heads, compiled) for compiled in (True, False)]
+        np.testing.assert_array_equal(*orders)
+        at = np.argsort(orders[0])
+        assert len(orders[0]) == n and (at[tails] < at[heads]).all()
 
 
 @alone

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.blocks.plain import HASTY
-from app.blocks.rounds import Blocks, groups, grown, spread
+from app.blocks.rounds import Blocks, groups, grown, spread, spread_once
 from app.graphs.balance import Balance
 from app.graphs.contracted import WeightedRows
 from app.graphs.lists import ranges
@@ -37,6 +37,8 @@ STIRS, NEARLY = 12, 0.999  # sweeps that do not help; of a cut what is no help
 QUARTERS = 3  # of what a node has in its block that a sweep may lose by it
 FLOW_COST = 3  # looks for each node of a corridor
 TOLD = 16  # of a graph of at least one in so many nodes blocks are told, and of the coarsest one
+FEW_STIRS = 2  # STIRS of a hasty way
+SPARSE = 32  # entries for each node, at most, of graphs that it searches in place of sweeps
 
 
 class Multilevel:
@@ -46,22 +48,28 @@ class Multilevel:
     neighbours that belong together most, which fits meshes.
 
     quick   without flows, of few rounds
+    hasty   of few sweeps, or one round of short searches, and groups of one round in the order of nodes: of
+            very large graphs
     looks   how many nodes may be looked at until a course has to say so, about
     hurried whether blocks are not to become better any more, only light enough
     whole   a graph of which blocks are told while they become better, or None
     so_far  [n] these blocks, the last ones; who takes them puts None in their place
+    cut_so_far   what they cut, where it is known, else below 0
     """
 
     looks = 1 << 62
-    hurried = False
+    hurried = hasty = False
     whole: Balance | None = None
     so_far: np.ndarray | None = None
+    cut_so_far = -1
 
     def __init__(
         self, draws: np.random.Generator, random: SplitMix, compiled: bool = True, quick: bool = False
     ) -> None:
         self._draws, self._random, self._compiled, self._quick = draws, random, compiled, quick
         self._turn, self._spreads = 0, True
+        # Of a hasty way: the graph that is worked on, and how the nodes of the whole one came to it.
+        self._shown: tuple[WeightedRows | None, list[np.ndarray]] = None, []
 
     def fresh(self, balance: Balance, spreads: bool | None = None) -> Course:
         """Blocks from nothing; two of them are the best of TWO on the coarsest graph.
@@ -115,14 +123,20 @@ class Multilevel:
             fine = replace(fine, rows=fine.rows.contracted(group, self._compiled))
         if block is None:
             block = yield from self._begun(fine)
+        if balance is self.whole:
+            self._shown = fine.rows, [group for _, group in levels]
         block = yield from self._settled(fine, block)
         for i, (level, group) in reversed(list(enumerate(levels))):
             if balance is self.whole and (i + 1 == len(levels) or TOLD * len(block) > balance.rows.n):
-                self.so_far = _taken_over(block, levels[: i + 1])
+                self._put(_taken_over(block, [each for _, each in levels[: i + 1]]))
+            if balance is self.whole:
+                self._shown = level.rows, [each for _, each in levels[:i]]
             block = yield from self._settled(level, block[group])
         return block
 
     def _grouped(self, rows: WeightedRows, most: int, within: np.ndarray) -> np.ndarray:
+        if self.hasty:
+            return spread_once(rows, most, within, self._random.bits(), self._compiled)
         order = self._draws.permutation(rows.n)
         if self._spreads:
             return spread(rows, most, order, within, self._random.bits(), self._compiled)
@@ -172,7 +186,12 @@ class Multilevel:
         if self.hurried:
             return blocks.block
         self._tell(blocks, blocks.block)
-        yield from self._stirred(blocks)
+        if self.hasty and len(blocks.rows.indices) <= SPARSE * blocks.rows.n:
+            yield from self._round(blocks, np.arange(blocks.rows.n), False)
+        else:
+            yield from self._stirred(blocks)
+        if self.hasty:
+            return blocks.block
         waiting = np.ones(blocks.parts, dtype=bool)
         for _ in range(QUICK_ROUNDS if self._quick else ROUNDS):
             if self.hurried:
@@ -200,7 +219,8 @@ class Multilevel:
         """
         best, block, since = (blocks.over, blocks.cut), blocks.block.copy(), 0
         blocks.begin_sweeps()
-        while since < STIRS and best > (0, 0) and not self.hurried:
+        patience = FEW_STIRS if self.hasty else STIRS
+        while since < patience and best > (0, 0) and not self.hurried:
             yield blocks.stir(QUARTERS)
             if blocks.over:
                 yield from self._round(blocks, blocks.heavy(), HASTY if self._quick else True)
@@ -215,7 +235,10 @@ class Multilevel:
         """Blocks [n] of the whole graph are there for who asks for them."""
         whole = self.whole
         if whole is not None and blocks.rows is whole.rows and blocks.limit is whole.limits:
-            self.so_far = block.copy()
+            self._put(block.copy())
+
+    def _put(self, block: np.ndarray, cut: int = -1) -> None:
+        self.so_far, self.cut_so_far = block, cut
 
     def _flows(self, blocks: Blocks, waiting: np.ndarray) -> Generator[int, None, np.ndarray]:
         """Flows between blocks that meet, one of which waits [parts], in a drawn order; returns which blocks
@@ -233,14 +256,22 @@ class Multilevel:
 
     def _round(self, blocks: Blocks, nodes: np.ndarray, repair: int) -> Rounds:
         patience = PATIENCES[self._random.below(len(PATIENCES))]
-        blocks.begin_searches(self._draws.permutation(nodes), patience, repair)
+        if self.hasty:
+            blocks.begin_searches(nodes, 0, repair)
+        else:
+            blocks.begin_searches(self._draws.permutation(nodes), patience, repair)
         while blocks.waiting:
-            yield blocks.run(max(self.looks, 1))
+            looked = blocks.run(max(self.looks, 1))
+            if self.hasty and not blocks.over and blocks.rows is self._shown[0]:
+                self._put(_taken_over(blocks.block.copy(), self._shown[1]), blocks.cut)
+            yield looked
 
 
-def _taken_over(block: np.ndarray, levels: list[tuple[Balance, np.ndarray]]) -> np.ndarray:
-    """[n] int32, blocks of the coarsest graph on the finest one."""
-    for _, group in reversed(levels):
+def _taken_over(block: np.ndarray, groups: list[np.ndarray]) -> np.ndarray:
+    """[n] int32, blocks of the coarsest graph on the finest one; the groups of each but that, the finest
+    first.
+    """
+    for group in reversed(groups):
         block = block[group]
     return block
 

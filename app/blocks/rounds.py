@@ -65,13 +65,30 @@ def spread(
 
     order   [n] nodes; those of fewer neighbours go first
     """
+    order = order[np.argsort(np.diff(rows.indptr)[order], kind="stable")].astype(np.int32)
+    return _spread(rows, most, order, within, salt, SPREADS, compiled)
+
+
+def spread_once(
+    rows: WeightedRows, most: int, within: np.ndarray, salt: int, compiled: bool = True
+) -> np.ndarray:
+    """[n] int32, groups like those of `spread` after one round in the order of nodes, which is read as it is
+    stored.
+    """
+    return _spread(rows, most, np.arange(rows.n, dtype=np.int32), within, salt, 1, compiled)
+
+
+def _spread(
+    rows: WeightedRows, most: int, order: np.ndarray, within: np.ndarray, salt: int, rounds: int,
+    compiled: bool,
+) -> np.ndarray:  # fmt: skip
+    """At most so many rounds in an order [n] int32."""
     n = rows.n
     group, total = np.arange(n, dtype=np.int32), rows.size.copy()
-    order = order[np.argsort(np.diff(rows.indptr)[order], kind="stable")].astype(np.int32)
     within = np.ascontiguousarray(within, dtype=np.int32)
     arrays = (rows.indptr, rows.indices, rows.weights, rows.size, order, within, group, total)
     room = np.zeros(n, np.int64), np.zeros(n, np.int32)
-    for _ in range(SPREADS):
+    for _ in range(rounds):
         if compiled and SPREAD is not None:
             gone = SPREAD(n, most, salt | 1, *map(address, (*arrays, *room)))
         else:

@@ -1,11 +1,12 @@
 """The places nearest to each customer, for questions without a table of all pairs."""
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from app.errors import Halted
 from app.graphs.facility_network import NetworkSites
 from app.graphs.facility_points import PointSites
 from app.native.library import address, function
@@ -16,6 +17,7 @@ NETWORK = function(
     returns=Long,
 )  # fmt: skip
 WIDTH, PIECE = 64, 1 << 20  # places in lists whose length is not known; distances at a time
+HEARD = 1 << 17  # places in lists between two looks whether the run is to stop
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +40,30 @@ class Lists:
 
 
 def lists_of(
-    sites: NetworkSites | PointSites, customers: np.ndarray, width: int, compiled: bool = True
-) -> Lists:
-    """Lists of `width` places, m at most, for customers [k] (their numbers). Raises MemoryError."""
+    sites: NetworkSites | PointSites, customers: np.ndarray, width: int, compiled: bool = True,
+    heard: Callable[[], bool] | None = None,
+) -> Lists:  # fmt: skip
+    """Lists of `width` places, m at most, for customers [k] (their numbers).
+
+    heard   asked again and again; Halted is raised where it is true
+    Raises MemoryError
+    """
     if isinstance(sites, PointSites):
-        return _joined([_of_points(sites, each, width) for each in _pieces(customers, width)])
-    if not compiled or NETWORK is None:
-        return _joined([_by_scipy(sites, each, width) for each in _pieces(customers, sites.nodes)])
+        make, each = _of_points, width
+    elif not compiled or NETWORK is None:
+        make, each = _by_scipy, sites.nodes
+    else:
+        make, each = _of_network, width * (PIECE // HEARD)
+    parts = []
+    for piece in _pieces(customers, each):
+        if heard is not None and heard():
+            raise Halted("asked to stop")
+        parts.append(make(sites, piece, width))
+    return _joined(parts)
+
+
+def _of_network(sites: NetworkSites, customers: np.ndarray, width: int) -> Lists:
+    """By the kernel. Raises MemoryError."""
     n, near = len(customers), np.ascontiguousarray(sites.customers[customers])
     found, away = np.zeros((n, width), dtype=np.int32), np.zeros((n, width), dtype=np.int64)
     counts, limit = (np.empty(n, dtype=np.int64) for _ in range(2))

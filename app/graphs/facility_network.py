@@ -4,18 +4,25 @@ Nodes are numbered anew in the order of a depth-first walk over shortest paths, 
 numbers are near each other, mostly.
 """
 
+import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
-from app.errors import GraphError
+from app.errors import GraphError, Halted
 from app.graphs.facility import CENTER, PIECE, Demands, Distances, ManySites, Question, Sites, priced
 from app.graphs.joined import components
 from app.graphs.lists import ranges
 from app.graphs.orders import places_of
+from app.native.library import address, function
 
+Long, Pointer = ctypes.c_int64, ctypes.c_void_p
+NEAREST = function("lk_network_nearest", Long, *[Pointer] * 3, Long, Pointer, Long, Long, *[Pointer] * 3)
+LONGEST = 1 << 20  # of an edge, or as many as there are nodes: rings of so many lists are gone through
+LARGE = 1 << 19  # nodes of a network whose walk is by shortest paths of the kernel, which has other ties
 ROOM = 1 << 62  # of numbers of a path and a node, and of what customers cost that no facility reaches
 
 
@@ -29,6 +36,7 @@ class NetworkSites(ManySites):
     opening    [m] int64     forced  [m] bool     most  facilities, at most
     never      longer than any path      far   what a customer costs that no path leads to
     radius     of `within`: a customer costs 1 where that is `radius` or more, else 0
+    compiled   False: the same without the compiled kernel
     """
 
     indptr: np.ndarray
@@ -44,6 +52,7 @@ class NetworkSites(ManySites):
     far: int
     largest: bool = False
     radius: int = 0
+    compiled: bool = True
 
     @property
     def nodes(self) -> int:
@@ -76,6 +85,12 @@ class NetworkSites(ManySites):
         there = np.isfinite(found)
         return np.where(there, source, -1), np.where(there, found, self.never).astype(np.int64)
 
+    def lengths_to(self, chosen: np.ndarray) -> np.ndarray:
+        """[nodes] int64, how far the nearest of different nodes [k] is from each, else `never`."""
+        if not (self.compiled and in_ring(self.lengths, self.nodes)):
+            return self.nearest(chosen)[1]
+        return by_ring(self.indptr, self.indices, self.lengths, chosen, self.never)[0]
+
     def costs(self, away: np.ndarray) -> np.ndarray:
         """[..., n] int64, what customers cost at distances."""
         lost = away >= self.never
@@ -89,7 +104,7 @@ class NetworkSites(ManySites):
         told last is kept: of one choice several things are asked.
         """
         if not self._last or not np.array_equal(self._last[0], chosen):
-            self._last[:] = chosen.copy(), self.costs(self.nearest(self.places[chosen])[1][self.customers])
+            self._last[:] = chosen.copy(), self.costs(self.lengths_to(self.places[chosen])[self.customers])
         return self._last[1].copy()
 
     @cached_property
@@ -104,10 +119,15 @@ class NetworkSites(ManySites):
         found.__dict__.update(beside=self.beside, network=self.network)
         return found
 
-    def table(self) -> Sites:
-        """The same question with a table of all pairs."""
+    def table(self, heard: Callable[[], bool] | None = None) -> Sites:
+        """The same question with a table of all pairs.
+
+        heard   asked again and again; Halted is raised where it is true
+        """
         cost, size = np.empty((self.m, self.n), dtype=np.int64), max(1, PIECE // self.nodes)
         for at in range(0, self.m, size):
+            if heard is not None and heard():
+                raise Halted("asked to stop")
             cost[at : at + size] = self.costs(self.away(self.places[at : at + size])[:, self.customers])
         return Sites(cost, self.opening, self.forced, self.most, self.far, self.largest)
 
@@ -150,6 +170,7 @@ def question_of_network(
         renumbered.indptr.astype(np.int64), renumbered.indices.astype(np.int32), lengths,
         number[places].astype(np.int32), number[customers].astype(np.int32), prices.demand[customers],
         prices.fees[places], forced[places], min(most, len(places)), longest + 1, prices.far, kind == CENTER,
+        compiled=distances.compiled,
     )  # fmt: skip
     none = np.zeros(n, dtype=np.int64)
     found = components(sites.indptr, sites.indices, compiled=distances.compiled) if apart else none
@@ -167,6 +188,27 @@ def _renumbered(network: sp.csr_array, order: np.ndarray, number: np.ndarray) ->
     return found
 
 
+def in_ring(lengths: np.ndarray, nodes: int) -> bool:
+    """Whether the kernel finds shortest paths of such lengths in so many nodes."""
+    return NEAREST is not None and int(lengths.max(initial=0)) <= max(LONGEST, nodes)
+
+
+def by_ring(
+    ptr: np.ndarray, near: np.ndarray, lengths: np.ndarray, chosen: np.ndarray, never: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """[nodes] int64, how far the nearest of different nodes [k] is from each, `never`: there is none; [nodes]
+    int32, the node before each on the way from there, of several the lowest, where no length is 0; -1: none.
+    """
+    n, longest = len(ptr) - 1, int(lengths.max(initial=0))
+    away, before = np.full(n, never, dtype=np.int64), np.full(n, -1, dtype=np.int32)
+    room, chosen = np.empty(2 * n + longest + 1, np.int32), np.ascontiguousarray(chosen, np.int64)
+    NEAREST(
+        n, *map(address, (ptr, near, lengths)), len(chosen), address(chosen), longest, never,
+        *map(address, (away, room, before)),
+    )  # fmt: skip
+    return away, before
+
+
 def _walk(network: sp.csr_array, compiled: bool) -> tuple[np.ndarray, int, bool]:
     """Nodes in the order of a depth-first walk over shortest paths from the first node of each part; a length
     that no path exceeds, twice the longest of these; whether there are several parts.
@@ -177,9 +219,14 @@ def _walk(network: sp.csr_array, compiled: bool) -> tuple[np.ndarray, int, bool]
     if not n:
         return np.zeros(0, dtype=np.int64), 0, False
     roots = np.unique(components(network.indptr, network.indices, compiled=compiled), return_index=True)[1]
-    away, before, _ = dijkstra(
-        network.astype(np.float64), directed=True, indices=roots, min_only=True, return_predecessors=True
-    )
+    lengths = network.data.astype(np.int64)
+    if compiled and n >= LARGE and in_ring(lengths, n) and lengths.min(initial=1) > 0:
+        ptr, near = network.indptr.astype(np.int64), network.indices.astype(np.int32)
+        away, before = by_ring(ptr, near, lengths, roots, int(lengths.sum()) + 1)
+    else:
+        away, before, _ = dijkstra(
+            network.astype(np.float64), directed=True, indices=roots, min_only=True, return_predecessors=True
+        )
     before = np.where(before < 0, n, before)  # a node more, from which all parts begin
     tree = sp.csr_array((np.ones(n), (before, np.arange(n))), shape=(n + 1, n + 1))
     order = depth_first_order(tree, n, directed=True, return_predecessors=False)[1:]

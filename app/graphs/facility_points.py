@@ -4,12 +4,14 @@ Points are numbered anew along a curve that fills the plane (Morton 1966), so th
 near each other, mostly.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from app.errors import Halted
 from app.graphs.facility import (
     CENTER,
     Demands,
@@ -84,10 +86,15 @@ class PointSites(ManySites):
         found.__dict__["beside"] = self.beside
         return found
 
-    def table(self) -> Sites:
-        """The same question with a table of all pairs."""
+    def table(self, heard: Callable[[], bool] | None = None) -> Sites:
+        """The same question with a table of all pairs.
+
+        heard   asked again and again; Halted is raised where it is true
+        """
         cost = np.empty((self.m, self.n), dtype=np.int64)
         for f in range(self.m):
+            if heard is not None and heard():
+                raise Halted("asked to stop")
             cost[f] = self.away(np.int64(f), np.arange(self.n)) * self.demand
         return Sites(cost, self.opening, self.forced, self.most, int(cost.max(initial=0)) + 1, self.largest)
 

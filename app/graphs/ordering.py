@@ -160,13 +160,13 @@ def least_order(n: int, tails: np.ndarray, heads: np.ndarray, compiled: bool = T
     """[k] int64, the order in which arcs [m] lead forward, the smallest node that may come first each time;
     k < n where they have a cycle.
     """
-    ones = np.ones(len(tails), dtype=np.int8)
-    rows = sp.coo_array((ones, (tails, heads)), shape=(n, n)).tocsr()  # arcs of a pair count once
-    ptr, ends = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
+    # Arcs by their tails, in linear time; those that a pair has twice are told twice, and count as one.
+    rows = sp.csr_array((heads, tails, np.arange(len(tails) + 1)), shape=(len(tails), n)).tocsc()
+    ptr, ends = rows.indptr.astype(np.int64), rows.data.astype(np.int32)
     if compiled and LEAST is not None:
         degree, found = (np.zeros(n, dtype=np.int32) for _ in range(2))
-        heap = np.zeros(2 * n, dtype=np.int64)
-        count = LEAST(n, *map(address, (ptr, ends, degree, heap, found)))
+        words = np.zeros(n // 32 + 8, dtype=np.uint64)
+        count = LEAST(n, *map(address, (ptr, ends, degree, words, found)))
         return found[:count].astype(np.int64)
     begins, after = ptr.tolist(), ends.tolist()
     degree = np.bincount(ends, minlength=n).tolist()

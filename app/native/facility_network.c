@@ -298,3 +298,58 @@ int64_t lk_network_farthest(Search *s, const int32_t *beside) {
     free(heap.key);
     return s->failed ? -1 : 0;
 }
+
+/* Lists of nodes that wait, by their distance in a ring of lists. */
+typedef struct {
+    int32_t *next, *last, *head;
+    int64_t waiting;
+} Ring;
+
+INLINE void ring_put(Ring *r, int32_t v, int64_t at) {
+    r->next[v] = r->head[at];
+    r->last[v] = -1;
+    if (r->head[at] >= 0) r->last[r->head[at]] = v;
+    r->head[at] = v;
+    ++r->waiting;
+}
+
+INLINE void ring_take(Ring *r, int32_t v, int64_t at) {
+    if (r->last[v] >= 0) r->next[r->last[v]] = r->next[v];
+    else r->head[at] = r->next[v];
+    if (r->next[v] >= 0) r->last[r->next[v]] = r->last[v];
+    --r->waiting;
+}
+
+/* How far the nearest of chosen nodes [count], all different, is from each: away [nodes], at first `never` of all, which is
+ * longer than any path. Lengths are 0..longest: nodes that wait are at most that much farther than the one whose turn
+ * it is, so that a ring of longest + 1 lists has them in order (Dial, Algorithm 360, Communications of the ACM 1969).
+ * room [2 nodes + longest + 1] is of the lists; before [nodes] or null: the node before each on its way, of several the
+ * first one, where no length is 0. */
+void lk_network_nearest(int64_t nodes, const int64_t *ptr, const int32_t *near, const int64_t *lengths, int64_t count,
+                        const int64_t *chosen, int64_t longest, int64_t never, int64_t *away, int32_t *room,
+                        int32_t *before) {
+    Ring r = {room, room + nodes, room + 2 * nodes, 0};
+    const int64_t ring = longest + 1;
+    for (int64_t at = 0; at < ring; ++at) r.head[at] = -1;
+    for (int64_t i = 0; i < count; ++i) {
+        away[chosen[i]] = 0;
+        ring_put(&r, (int32_t)chosen[i], 0);
+    }
+    for (int64_t here = 0; r.waiting; ++here)
+        while (r.head[here % ring] >= 0) {
+            const int32_t v = r.head[here % ring];
+            ring_take(&r, v, here % ring);
+            for (int64_t j = ptr[v]; j < ptr[v + 1]; ++j) {
+                const int32_t w = near[j];
+                const int64_t there = here + lengths[j];
+                if (away[w] <= there) {
+                    if (before && away[w] == there && v < before[w]) before[w] = v;
+                    continue;
+                }
+                if (before) before[w] = v;
+                if (away[w] < never) ring_take(&r, w, away[w] % ring);
+                away[w] = there;
+                ring_put(&r, w, there % ring);
+            }
+        }
+}

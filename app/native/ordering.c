@@ -405,19 +405,45 @@ static Entry heap_pop(Entry *heap, int64_t *size) {
     return top;
 }
 
-/* The order in which every arc leads forward, smallest nodes first; heap has room for n. Returns how many nodes have
+/* A set of numbers below n whose smallest is found in a few words: a bit for each, and for each word of bits that is not 0
+ * one of the next level, up to a single word. */
+enum { LEVELS = 7 };
+
+typedef struct {
+    uint64_t *level[LEVELS];
+    int64_t top;
+} Bits;
+
+INLINE void bits_put(Bits *b, int64_t v) {
+    for (int64_t i = 0; i <= b->top; ++i, v >>= 6) b->level[i][v >> 6] |= (uint64_t)1 << (v & 63);
+}
+
+/* The smallest leaves; there is one. */
+INLINE int64_t bits_pop(Bits *b) {
+    int64_t v = 0;
+    for (int64_t i = b->top; i >= 0; --i) v = v << 6 | __builtin_ctzll(b->level[i][v]);
+    int64_t at = v;
+    for (int64_t i = 0; i <= b->top; ++i, at >>= 6)
+        if (b->level[i][at >> 6] &= ~((uint64_t)1 << (at & 63))) break;
+    return v;
+}
+
+/* The order in which every arc leads forward, smallest nodes first; words [n / 32 + 8] zeros. Returns how many have
  * such a place: fewer than n where there is a cycle. */
-int64_t lk_order_least(int64_t n, const int64_t *ptr, const int32_t *heads, int32_t *degree, Entry *heap,
+int64_t lk_order_least(int64_t n, const int64_t *ptr, const int32_t *heads, int32_t *degree, uint64_t *words,
                        int32_t *order) {
-    int64_t size = 0, done = 0;
+    Bits ready = {{words}, 0};
+    int64_t done = 0;
+    for (int64_t size = (n + 63) / 64; size > 1; size = (size + 63) / 64, ++ready.top)
+        ready.level[ready.top + 1] = ready.level[ready.top] + size;
     for (int64_t i = 0; i < ptr[n]; ++i) ++degree[heads[i]];
     for (int64_t v = 0; v < n; ++v)
-        if (!degree[v]) heap_push(heap, &size, (Entry){0, (int32_t)v});
-    while (size) {
-        const int32_t v = heap_pop(heap, &size).node;
-        order[done++] = v;
+        if (!degree[v]) bits_put(&ready, v);
+    while (*ready.level[ready.top]) {
+        const int64_t v = bits_pop(&ready);
+        order[done++] = (int32_t)v;
         for (int64_t i = ptr[v]; i < ptr[v + 1]; ++i)
-            if (!--degree[heads[i]]) heap_push(heap, &size, (Entry){0, heads[i]});
+            if (!--degree[heads[i]]) bits_put(&ready, heads[i]);
     }
     return done;
 }

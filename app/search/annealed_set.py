@@ -7,10 +7,12 @@ import numpy as np
 
 from app.native.state import KernelState
 from app.search.annealing import set_course
-from app.toolbox import Search
+from app.toolbox import ALWAYS, Search
 
 LEAST_MEETING = 1 << 14  # steps between two meetings of several searches, or 4 for each node
 HOT = (4.0, 3.0)  # coldness at the start of even cycles, of odd ones
+EVEN = 128  # steps
+QUENCHED, LAST = 1 << 19, 16  # nodes of which the first cycle is its last, coldest part of so many alone
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 
 
@@ -53,6 +55,8 @@ class AnnealedSet(KernelState, Search):
         self.weight = None if (core.weights == 1).all() else np.ascontiguousarray(core.weights)
         self.unit = int(np.sort(core.weights)[n // 2])
         set_course(self, HOT)
+        if n >= QUENCHED:
+            self.at = self.first - self.first // LAST
         self.best_left, self.best = (~start).astype(np.uint8), int(core.weights[start].sum())
         self.order, self.place, self.moved = (np.zeros(n, dtype=np.int32) for _ in range(3))
         self.cost = self.steps = self.found_at = self.moved_size = 0
@@ -69,6 +73,11 @@ class AnnealedSet(KernelState, Search):
             self._call(self.kernels[1])
         else:
             self.twin.go_back(self)
+
+    @property
+    def even_steps(self) -> int:
+        """Steps that cost about what the last ones did: of large sets few, as some proposals search far."""
+        return EVEN if self.n >= QUENCHED else ALWAYS
 
     @property
     def done(self) -> bool:

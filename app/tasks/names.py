@@ -16,7 +16,12 @@ from app.text import is_whole
 
 def places_of(loaded: Loaded, ids: np.ndarray) -> dict[str, int]:
     """Rows by what files call their nodes."""
-    return {str(each): i for i, each in enumerate(plain_ids(written_ids(loaded, ids)))}
+    return {each: i for i, each in enumerate(written_by(loaded, ids))}
+
+
+def written_by(loaded: Loaded, ids: np.ndarray) -> list[str]:
+    """What files call the nodes of rows."""
+    return list(map(str, plain_ids(written_ids(loaded, ids))))
 
 
 def called_by(ids: np.ndarray, labels: list[Any] | None) -> list[Any]:

@@ -21,7 +21,7 @@ from app.search.treewidth.decomposition import OF_BAGS
 from app.solver.progress import Event
 from app.tasks.compare import too_large, whole_graph
 from app.tasks.context import Context
-from app.tasks.names import called_by, places_of, written_ids
+from app.tasks.names import called_by, places_of, written_by, written_ids
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,16 @@ def assignment_named(
     """The facility of each node, by ids [n], or by labels (FacilityTools.course); None: none has a path."""
     if not solved.course.startswith(OF_NODES):
         return {}
-    rows = list(csv.reader(io.StringIO(solved.course, newline="")))[1:]
-    places, names = places_of(loaded, ids), called_by(ids, labels)
-    return {names[places[node]]: names[places[at]] if at else None for node, at, _ in rows}
+    text = solved.course
+    if '"' in text:
+        rows = list(csv.reader(io.StringIO(text, newline="")))[1:]
+        nodes, at = [row[0] for row in rows], [row[1] for row in rows]
+    else:  # no name has a comma
+        fields = text.replace("\n", ",").split(",")
+        nodes, at = fields[3:-1:3], fields[4:-1:3]
+    called = dict(zip(written_by(loaded, ids), called_by(ids, labels)))
+    called[""] = None  # of no facility
+    return dict(zip(map(called.__getitem__, nodes), map(called.__getitem__, at)))
 
 
 def bags_named(

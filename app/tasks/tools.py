@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from app import stopping
 from app.aside import aside
 from app.case.config import Case
 from app.case.search import SearchCase
@@ -27,6 +28,7 @@ from app.tasks.terminals import prizes_of, terminals_of, without_effect
 from app.toolbox import Asked, Beside, Instance, Toolbox
 
 LONG = 1 << 16  # nodes and entries of a graph whose tools are made while signals are heard
+LONG_TABLE = 1000  # nodes of one of which they may have a table of all pairs, likewise
 
 
 def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Graph) -> Toolbox:
@@ -55,13 +57,15 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
                 context.warn(f"{whole.name}: {told}")
             make = partial(problem.toolbox, instance)
             # Of a call from Python signals are the caller's, who is left with no thread at work.
-            heard = context.keeper is not NOTHING_KEPT and whole.n + len(whole.indices) >= LONG
+            long = whole.n + len(whole.indices) >= LONG or whole.n >= LONG_TABLE
+            heard = context.keeper is not NOTHING_KEPT and long
             toolbox = aside(make) if heard else make()
         except FixedNodesError as error:
             named = error.words.format(
                 *(called_as(context.case, loaded, whole, node) for node in error.nodes)
             )
             raise CaseError(f"search.inside, search.outside: {named}") from None
+        toolbox.stops = stopping.asked
         heuristics(context.case, toolbox)  # refuses an unknown name before any work
         return toolbox
 

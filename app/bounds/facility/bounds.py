@@ -15,6 +15,7 @@ from app.bounds.facility.lists import ListCases
 from app.bounds.facility.reach import MOST_ENTRIES, ListReach
 from app.bounds.facility.witness import CenterBound, FacilityBound
 from app.bounds.highs import available
+from app.errors import Halted
 from app.graphs.facility import Sites
 from app.toolbox import Bounds
 
@@ -84,13 +85,16 @@ class SumBounds(Bounds):
 class ListBounds(SumBounds):
     """The same by lists of the nearest places: multipliers alone."""
 
-    def __init__(self, sites: Any, start: np.ndarray, width: int, compiled: bool = True) -> None:
-        """start   [m] bool, a solution     width   of the lists"""
-        self.width = width
+    def __init__(
+        self, sites: Any, start: np.ndarray, width: int, compiled: bool = True,
+        heard: Callable[[], bool] | None = None,
+    ) -> None:  # fmt: skip
+        """start   [m] bool, a solution     width   of the lists     heard   see lists_of. Raises Halted"""
+        self.width, self._heard = width, heard
         super().__init__(sites, start, compiled)
 
     def _begun(self, start: np.ndarray, compiled: bool) -> Cases:
-        return ListCases(self.sites, start, self.width, compiled)
+        return ListCases(self.sites, start, self.width, compiled, self._heard)
 
     @property
     def check_seconds(self) -> float:
@@ -313,7 +317,10 @@ class LateBounds(Bounds):
         if not self._fits or time.perf_counter() + self.least_seconds > self._clock:
             return False
         if self._inner is None:
-            self._inner, self.least_seconds = self._made(self._solution), 0.0
+            try:
+                self._inner, self.least_seconds = self._made(self._solution), 0.0
+            except Halted:  # the run is to stop: its keeper says so, to all ranks at once
+                return True
             self._inner.until(self._clock)
             if self._allowed is not None:
                 self._inner.allow(self._allowed)

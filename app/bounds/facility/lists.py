@@ -6,7 +6,7 @@ are enough: a multiplier stays below what the first place costs that is not in t
 """
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,11 @@ class ListCases(Cases):
     """
 
     def __init__(
-        self, sites: NetworkSites | PointSites, start: np.ndarray, width: int, compiled: bool = True
-    ) -> None:
-        """start   [m] bool, the solution     width   of the lists"""
-        self.lists: Lists = lists_of(sites, np.arange(sites.n), width, compiled)
+        self, sites: NetworkSites | PointSites, start: np.ndarray, width: int, compiled: bool = True,
+        heard: Callable[[], bool] | None = None,
+    ) -> None:  # fmt: skip
+        """start   [m] bool, the solution     width   of the lists     heard   see lists_of. Raises Halted"""
+        self.lists: Lists = lists_of(sites, np.arange(sites.n), width, compiled, heard)
         self._listed = compiled and None not in (REDUCED, SERVED)
         super().__init__(sites, np.zeros(sites.n, dtype=np.int64), compiled)
         self._highest = np.minimum(self._highest, self.one * sites.demand * self.lists.limit)

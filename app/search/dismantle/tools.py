@@ -54,6 +54,7 @@ class DismantleTools(KernelSetTools):
             raise FixedNodesError(words, found[0])
         self._ask(sized_of(graph, self._prices(), self.most))
         # The set that was ordered last, its order, nodes of the largest component as its nodes leave.
+        self._looked: tuple[SizedGraph, bool] | None = None
         self._ordered: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def fault(self, solution: np.ndarray) -> str | None:
@@ -107,7 +108,9 @@ class DismantleTools(KernelSetTools):
 
     @cached_property
     def _start(self) -> np.ndarray:
-        own = self._pruned(core_hd(self.inner, self.instance.compiled)[0])
+        own = core_hd(self.inner, self.instance.compiled)[0]  # no node of it may go back
+        if own[self.core_outside].any():
+            own = self._pruned(own)
         if self.kernel is None:
             return own
         other = self.restrict(self._with_inside(core_hd(self.asked, self.instance.compiled)[0]))
@@ -119,16 +122,23 @@ class DismantleTools(KernelSetTools):
         """An estimate of what making a search takes."""
         return SEARCH_SECONDS * (self.inner.n + len(self.inner.indices))
 
+    @property
+    def _apart(self) -> bool:
+        """Whether nothing of the core is too large; looked up once."""
+        if self._looked is None or self._looked[0] is not self.inner:
+            self._looked = self.inner, self.inner.apart(self.instance.compiled)
+        return self._looked[1]
+
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Annealing; none where nothing is too large."""
-        if self.inner.apart(self.instance.compiled):
+        if self._apart:
             return None
         return DismantleSearch(self.inner, start, seed, self.instance.compiled)
 
     def bounds(self) -> Bounds | None:
         """Packed trees, a linear program of them, cases."""
         compiled = self.instance.compiled
-        decided = "small components" if self.inner.apart(compiled) else ""
+        decided = "small components" if self._apart else ""
         inner = DismantleBounds(self.inner, compiled)
         return ReducedBounds(self, inner, decided, DismantleProof, DismantleBound)
 

@@ -28,10 +28,12 @@ from app.search.facility.network import NetworkSearch, farthest_nodes_first
 from app.search.facility.points import PointSearch
 from app.search.facility.search import CenterSearch
 from app.search.facility.tools import FacilityTools
-from app.toolbox import Baseline, Bounds, Instance, Search
+from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 
 LOAD_SECONDS = 1e-8  # of looking at a facility, for each customer
 NODE_SECONDS = 1e-5  # of the nearest facility of a node, and its line in a file
+PATHS_SECONDS = 2.5e-7  # of the two nearest facilities, for each node and entry of a network
+ROW_SECONDS, CHECK_SECONDS = 1e-6, 1.5e-7  # of a line in a file; of the nearest, for each node and entry
 CHOICE_NODE_SECONDS, CHOICE_ENTRY_SECONDS = 4e-6, 2e-7  # of a plain choice and its value, for each, about
 TABLE_SECONDS = 3e-7  # of a table, sorted, for each place and customer
 MORE_REACHED = 2  # times what is expected, before lists are given up
@@ -157,11 +159,13 @@ class TablelessTools(FacilityTools):
     def _bounds_of_table(self, found: np.ndarray | None) -> Bounds:
         """found   [m] bool, the best solution known; None: the start"""
         kind = RadiusBounds if self.kind == CENTER else SumBounds
+        if "_table" not in self.__dict__:  # of a search, which may be asked to stop
+            self.__dict__["_table"] = self.sites.table(heard=self.stops)
         return kind(self._table, self._begun if found is None else found, self.instance.compiled)
 
     def _bounds_of_lists(self, found: np.ndarray | None) -> Bounds:
         start = self._begun if found is None else found
-        return ListBounds(self.sites, start, self._width, self.instance.compiled)
+        return ListBounds(self.sites, start, self._width, self.instance.compiled, self.stops)
 
     def prove(self, proof: FacilityBound | CenterBound) -> int:
         """Check the multipliers and the cases on distances, demands and costs. Raises CaseError."""
@@ -239,6 +243,16 @@ class NetworkTools(TablelessTools):
 
     kind_of_search, along, label = NetworkSearch, staticmethod(along_walk), ALONG_WALK
     most_first = MOST_FIRST << 3  # where one opens little changes
+
+    @property
+    def search_seconds(self) -> float:
+        """An estimate of what making a search takes: one search of paths from all facilities."""
+        return PATHS_SECONDS * self._size
+
+    @property
+    def closing_seconds(self) -> float:
+        """An estimate of what a check and a table of all nodes take after the search."""
+        return Toolbox.closing_seconds.fget(self) + ROW_SECONDS * self.graph.n + CHECK_SECONDS * self._size
 
     def _question(self, demands: Demands, opening: Demands | None) -> Question:
         """What is asked, without a table."""

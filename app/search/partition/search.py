@@ -28,6 +28,8 @@ PATIENCE = 8  # children in a row that are not better than what they would take 
 OTHER = 3  # of so many partitions from nothing one is made by the worse kind of groups
 ALONE = 8  # of so many children one has a single parent
 MATES = 8  # tries without a better partition end the meeting of two generations
+MOST_PATIENT = 1 << 22  # entries of a graph without hasty ways
+WORTH = 0.999  # of a cut: another hasty way is worth it
 LEAST_MEETING = 1 << 18  # steps between two meetings of several searches, or 64 for each node
 
 
@@ -126,9 +128,18 @@ class PartitionSearch(Search):
 
     def _hastened(self) -> Generator[None, None, None]:
         """Partitions from nothing by both kinds of groups, each taken as it is while it becomes better: on a
-        large graph a time limit may end before the first one does.
+        large graph a time limit may end before the first one does. On very large ones there are hasty ways
+        down and up before, as long as they help.
         """
         self._quick.whole = self.balance
+        if len(self.balance.rows.indices) > MOST_PATIENT:
+            self._quick.hasty = True
+            self._take((yield from self._charged(self._quick.fresh(self.balance, True))))
+            before = 0
+            while self.best < WORTH * before or not before:
+                before = self.best
+                self._take((yield from self._charged(self._quick.better(self.balance, self._best))))
+            self._quick.hasty = False
         for _ in range(2):
             self._take((yield from self._charged(self._quick.fresh(self.balance))))
         self._quick.whole = None
@@ -246,9 +257,9 @@ class PartitionSearch(Search):
         cut = int(rows.weights[apart].sum()) // 2
         return _Member(cut, block, apart, before - cut)
 
-    def _take(self, block: np.ndarray) -> None:
-        """Keep blocks [n] that cut less than all before."""
-        cut = self.balance.cut(block)
+    def _take(self, block: np.ndarray, cut: int = -1) -> None:
+        """Keep blocks [n] that cut less than all before; cut: what they do, where that is known."""
+        cut = self.balance.cut(block) if cut < 0 else cut
         if cut < self.best and not self.balance.over(block):
             self.best, self._best, self.found_at = cut, block, self.steps
             self.done = self.best == 0
@@ -266,5 +277,5 @@ class PartitionSearch(Search):
             self.steps += looked
             self._left -= looked
             if self._quick.so_far is not None:
-                self._take(self._quick.so_far)
+                self._take(self._quick.so_far, self._quick.cut_so_far)
                 self._quick.so_far = None

@@ -14,7 +14,7 @@ from app.graphs.fixed_point import vanished_words
 from app.search.core_bounds import InnerBounds
 from app.search.label_tools import LabelTools, in_order
 from app.search.partition.baselines import LABELS, PARTITION_BASELINES
-from app.search.partition.search import PartitionSearch
+from app.search.partition.search import MOST_PATIENT, PartitionSearch
 from app.toolbox import Baseline, Bounds, Instance, Search
 
 STEPS = 2_000_000  # of a search, or this many for each node:
@@ -82,7 +82,8 @@ class PartitionTools(LabelTools):
 
     def start(self) -> np.ndarray:
         """One way down and up again, in a hurry once its time is over; on large graphs, where that is for the
-        search to begin with, blocks that grow, and then a round of moves of their nodes.
+        search to begin with, blocks that grow, and then a round of moves of their nodes; that is left out on
+        very large ones, where the search has better ones sooner.
         """
         return self._start.copy()
 
@@ -91,6 +92,8 @@ class PartitionTools(LabelTools):
         """Blocks that are made once."""
         if not self.left_out:
             return by_levels(self.asked, self.instance.compiled, look=self.look)
+        if len(self.asked.rows.indices) > MOST_PATIENT:
+            return self._grown
         return climbed(self.asked, self._grown, self.instance.compiled, self.look)
 
     @cached_property
