@@ -24,11 +24,11 @@ OF_BLOCKS = ("of_block", "open_of_block", "moves_of_block", "open_moves_of_block
 MOST_DENSE = 1 << 13  # nodes of a dense graph, at most; native/coloring.c
 LANES = 16  # colours, and
 TOGETHER = 64  # nodes of a dense graph that a vector or a few of them hold; native/coloring.c
-DENSE = 16  # times the stored entries: at most so many pairs of nodes has a graph that is dense
+DENSE = 10  # times the stored entries: at most so many pairs of nodes has a graph that is dense
 BLOCK = 128  # places of the list of nodes in conflict; native/coloring.c
 ARRAYS = (
-    "indptr", "indices", "beside", "short_color", "shut", "color", "near", "row", "until", "list", "place", *BY_PLACES, *OF_BLOCKS,
-    "best_color", "journal", "first", "next", "forbidden",
+    "indptr", "indices", "beside", "short_color", "shut", "color", "near", "row", "until", "list", "place",
+    *BY_PLACES, *OF_BLOCKS, "best_color", "journal", "first", "next", "forbidden",
 )  # fmt: skip
 NUMBERS = ("conflicts", "edges", "best_edges", "moves", "fresh", "stales", "moved")
 
