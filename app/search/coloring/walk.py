@@ -22,9 +22,8 @@ Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 BY_PLACES = ("own", "least", "least_open", "times", "times_open")
 OF_BLOCKS = ("of_block", "open_of_block", "moves_of_block", "open_moves_of_block", "stale", "is_stale")
 MOST_DENSE = 1 << 13  # nodes of a dense graph, at most; native/coloring.c
-LANES = 16  # colours, and
-TOGETHER = 64  # nodes of a dense graph that a vector or a few of them hold; native/coloring.c
-DENSE = 10  # times the stored entries: at most so many pairs of nodes has a graph that is dense
+DENSE = 10  # times the stored entries: at most so many pairs of nodes has a dense graph
+LANES, TOGETHER = 16, 64  # colours and nodes of one that are looked at together; native/coloring.c
 BLOCK = 128  # places of the list of nodes in conflict; native/coloring.c
 ARRAYS = (
     "indptr", "indices", "beside", "short_color", "shut", "color", "near", "row", "until", "list", "place",
@@ -47,7 +46,10 @@ WALK = function("lk_coloring_walk", ctypes.POINTER(_Walk), Long, returns=Long)
 
 
 def dense(graph: Graph) -> bool:
-    """Whether a move adds a row of bytes, one for each node, to what is known of colours."""
+    """Whether kernels add a whole row of bytes, one for each node, to what nodes have beside them.
+
+    That is quicker than to follow edges where one pair of nodes in ten has one, or more.
+    """
     return graph.n <= MOST_DENSE and graph.n * graph.n <= DENSE * len(graph.indices)
 
 
@@ -66,11 +68,13 @@ class Walk(KernelState):
     best_color  [n] int32, the state with the fewest conflicts so far, best_edges
     random      state of the generator (app/rng.py)
 
-    near        [k, n] int32, neighbours of each colour     until  [n, k] int32, see native/coloring.c
+    near        [k, n] int32, neighbours of each colour; of dense graphs [k, width] int16, n and more places
+    until       [n, k] int32, see native/coloring.c
     list        [n] int32, the nodes in conflict; place: where each stands in it, -1 for nowhere
-    of kernels alone: row [n, k] int32, near by nodes, of those in conflict; BY_PLACES [n] int32, what moves
-    of nodes in conflict change, and how many do; OF_BLOCKS, the same of BLOCK places each; journal [n] int32,
-    nodes that have moved of late; first, next, forbidden [ring], when colours are free again
+    of kernels alone: row [n, k] as near, by nodes, of those in conflict; of dense graphs beside [n, width]
+    uint8, short_color [width] int16 and shut [n, k and more] int16; BY_PLACES [n] int32, what moves of nodes
+    in conflict change, and how many do; OF_BLOCKS, the same of BLOCK places each; journal [n] int32, nodes
+    that have moved of late; first, next, forbidden [ring], when colours are free again
     fresh       1 where best_color is still to be written, 0 between calls
     """
 
