@@ -3,26 +3,25 @@
 With one colour less than the best colouring has, two states are improved by walks (walk.py). Two children
 are made of them, each with the largest colour classes of both by turns, and improved in their place, until
 one has no conflict. Every ten generations one is replaced by the best of an earlier cycle; where two have
-become alike, one by a random one. The next number of colours begins with the colouring found and with the
-other state of the pair, the nodes of their smallest classes dealt to the others.
+become alike, one by a random one. The next number of colours begins with the colouring found, the nodes of
+its smallest class dealt to the others.
 
 Source   HEAD: Moalic and Gondran, Journal of Heuristics 2018; crossover GPX: Galinier and Hao 1999
-Differs  the pair is kept from one number of colours to the next; and walks are short at first, twice as long
-         once states have become alike, or have not for long, and half as long again for the next number of
-         colours: nothing is known of how long they should be, and states become alike sooner where they are
-         too short. Where states are not crossed, walks are 1, 1, 2, 1, 1, 2, 4, ... times the shortest
-         (Luby, Sinclair and Zuckerman 1993)
+Differs  walks are of several lengths, as nothing is known of how long they should be: for hidden colourings
+         short ones are best, on dense random graphs long ones. From cycle to cycle they are 1, 1, 2, 1, 1, 2,
+         4, ... times the shortest (Luby, Sinclair and Zuckerman 1993). Those of dense graphs, whose states
+         become alike sooner, are short at first, twice as long once states have become alike, or have not for
+         long, and half as long for the next number of colours, which begins with both states of the pair
 """
 
 import numpy as np
 
 from app.graphs.graph import Graph
 from app.rng import SplitMix
-from app.search.coloring.walk import Walk
+from app.search.coloring.walk import Walk, dense
 from app.toolbox import ALWAYS, Search
 
-MOVES = 4  # of the shortest walk for each node
-ALONE = 4  # times as many where states are not crossed
+MOVES, DENSE_MOVES = 16, 4  # of the shortest walk for each node; the same of a dense graph
 LEAST_MOVES = 2000
 DOUBLINGS = 10  # after which walks are short again
 PATIENCE = 400  # generations in which states do not become alike, after which walks are longer
@@ -47,6 +46,7 @@ class ColoringSearch(Search):
 
     def __init__(self, graph: Graph, start: np.ndarray, seed: int, least: int, compiled: bool = True) -> None:
         self.graph, self.least = graph, least
+        self._grows = dense(graph) and graph.n <= CROSSED
         self._random, self._walk = SplitMix(seed), Walk(graph, compiled)
         self.steps = self.found_at = self._doublings = 0
         self._pair: list[np.ndarray] = []  # states improved
@@ -110,7 +110,7 @@ class ColoringSearch(Search):
         if not self.done:
             self._waiting = [self._dealt(self._found)]
             if self._crossed:
-                kept = others and colors == self.best
+                kept = self._grows and others and colors == self.best
                 self._waiting.append(self._dealt(others[0]) if kept else self._drawn(self.graph.n))
             self._begin()
 
@@ -121,8 +121,10 @@ class ColoringSearch(Search):
     def _begin(self) -> None:
         """Walk from the next of the states that wait."""
         self._walk.begin(self._colors, self._waiting.pop(0), self._random.state)
-        times = 1 << self._doublings if self._crossed else ALONE * times_of_cycle(self._cycle)
-        self._left = max(LEAST_MOVES, MOVES * self.graph.n) * times
+        moves, times = MOVES, times_of_cycle(self._cycle)
+        if self._grows:
+            moves, times = DENSE_MOVES, 1 << self._doublings
+        self._left = max(LEAST_MOVES, moves * self.graph.n) * times
 
     def _next(self) -> None:
         """A walk has ended: go on with the next state of this generation, or make the next generation."""
