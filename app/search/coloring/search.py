@@ -18,11 +18,12 @@ import numpy as np
 
 from app.graphs.graph import Graph
 from app.rng import SplitMix
-from app.search.coloring.walk import Walk, dense
+from app.search.coloring.walk import Walk
 from app.toolbox import ALWAYS, Search
 
 MOVES, DENSE_MOVES = 16, 4  # of the shortest walk for each node; the same of a dense graph
 LEAST_MOVES = 2000
+DENSE = 4  # times the stored entries: at most so many pairs of nodes has a dense graph
 DOUBLINGS = 10  # after which walks are short again
 PATIENCE = 400  # generations in which states do not become alike, after which walks are longer
 CYCLE = 10  # generations
@@ -46,7 +47,7 @@ class ColoringSearch(Search):
 
     def __init__(self, graph: Graph, start: np.ndarray, seed: int, least: int, compiled: bool = True) -> None:
         self.graph, self.least = graph, least
-        self._grows = dense(graph) and graph.n <= CROSSED
+        self._grows = graph.n <= CROSSED and graph.n * graph.n <= DENSE * len(graph.indices)
         self._random, self._walk = SplitMix(seed), Walk(graph, compiled)
         self.steps = self.found_at = self._doublings = 0
         self._pair: list[np.ndarray] = []  # states improved

@@ -22,7 +22,7 @@ Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 BY_PLACES = ("own", "least", "least_open", "times", "times_open")
 OF_BLOCKS = ("of_block", "open_of_block", "moves_of_block", "open_moves_of_block", "stale", "is_stale")
 MOST_DENSE = 1 << 13  # nodes of a dense graph, at most; native/coloring.c
-DENSE = 11  # times the stored entries: at most so many pairs of nodes has a dense graph
+DENSE = 10  # times the stored entries: at most so many pairs of nodes has a dense graph
 LANES, TOGETHER = 16, 64  # colours and nodes of one that are looked at together; native/coloring.c
 BLOCK = 128  # places of the list of nodes in conflict; native/coloring.c
 ARRAYS = (
@@ -48,7 +48,7 @@ WALK = function("lk_coloring_walk", ctypes.POINTER(_Walk), Long, returns=Long)
 def dense(graph: Graph) -> bool:
     """Whether kernels add a whole row of bytes, one for each node, to what nodes have beside them.
 
-    That is quicker than to follow edges where one pair of nodes in eleven has one, or more.
+    That is quicker than to follow edges where one pair of nodes in ten has one, or more.
     """
     return graph.n <= MOST_DENSE and graph.n * graph.n <= DENSE * len(graph.indices)
 
