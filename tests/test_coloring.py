@@ -20,9 +20,9 @@ from app.graphs.graph import Graph
 from app.problems.coloring import GraphColoring
 from app.search.coloring.baselines import COLORING_BASELINES, scans
 from app.search.coloring.kernel import ColoringKernel, extend
-from app.search.coloring.search import MOVES, PROBE, ColoringSearch, alike
+from app.search.coloring.search import LEAST_MOVES, MOVES, PROBE, ColoringSearch, alike, overlaps
 from app.search.coloring.tools import ColoringTools
-from app.search.coloring.walk import BLOCK, Walk, walk_bytes
+from app.search.coloring.walk import BLOCK, Walk, dense, walk_bytes
 from app.search.label_tools import in_order
 from app.toolbox import ALWAYS, Instance
 
@@ -193,10 +193,11 @@ def test_walks_keep_their_counts_and_are_the_same_without_kernels(seed, compiled
 
 
 @alone
-@pytest.mark.parametrize(("k", "degree"), [(2, 4), (3, 9)])
-def test_walks_with_many_conflicts_make_the_same_moves_without_kernels(k, degree, compiled):
+@pytest.mark.parametrize(("k", "n", "degree"), [(2, 900, 4), (3, 700, 9), (17, 640, 200)])
+def test_walks_with_many_conflicts_make_the_same_moves_without_kernels(k, n, degree, compiled):
     """More nodes in conflict than one block of places holds, at first and, of two colours, for long."""
-    graph = whole(nx.random_regular_graph(degree, 900 if degree % 2 == 0 else 700, seed=k))
+    graph = whole(nx.random_regular_graph(degree, n, seed=k))
+    assert dense(graph) == (degree == 200)
     start = np.random.default_rng(k).integers(0, k, graph.n)
     walks = [Walk(graph, each) for each in (True, False)]
     for walk in walks:
@@ -343,6 +344,47 @@ def test_any_coloring_is_repaired(seed):
     assert tools.restrict(fine).tolist() == in_order(fine[tools.kernel.nodes]).tolist()
     large = tools.restrict(np.where(given, given, np.iinfo(np.int64).max))  # any numbers may be colours
     assert proper(tools.core, large)
+
+
+@alone
+def test_children_have_the_largest_classes_of_both():
+    """By hand: four classes of one state, sizes 4, 3, 2, 1, and the same nodes cut across by the other's."""
+    search = ColoringSearch(whole(nx.empty_graph(10)), np.arange(10) % 5, 1, 1)
+    first = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2, 3], dtype=np.int32)
+    second = np.array([0, 1, 1, 1, 1, 2, 2, 2, 3, 3], dtype=np.int32)
+    assert overlaps(first, second, 4).tolist() == [[1, 3, 0, 0], [0, 1, 2, 0], [0, 0, 1, 1], [0, 0, 0, 1]]
+    # 0..3 of the first; of what is left 5, 6, 7 of the second; then one class of what is left of each
+    assert search._crossing(first, second).tolist()[:8] == [0, 0, 0, 0, 2, 1, 1, 1]
+    assert search._crossing(first, second).tolist()[8:] == [3, 3]
+    assert search._crossing(second, first).tolist()[1:5] == [0] * 4
+
+
+@alone
+def test_both_states_go_on_with_a_color_less(compiled):
+    graph = whole(nx.gnp_random_graph(40, 0.5, seed=1))
+    search = ColoringSearch(graph, np.arange(40), 1, 1)
+    while search.best > 12:
+        before, (held,) = search.best, search._pair[-1:] or search._waiting[-1:]
+        search.run(1)
+        if search.best == before - 1:
+            (state,) = search._waiting  # beside the one that is walked from
+            assert state.min() >= 0 and state.max() <= search.best - 2
+            sizes = np.bincount(held, minlength=search.best)
+            assert (state == held).sum() >= 40 - sizes.min() - sizes[-1]
+    assert proper(graph, search.solution())
+
+
+@alone
+def test_walks_grow_where_states_become_alike(compiled, monkeypatch):
+    monkeypatch.setattr("app.search.coloring.search.DOUBLINGS", 2)
+    graph = whole(nx.complete_graph(12))  # has no colouring with fewer
+    search = ColoringSearch(graph, np.arange(12), 1, 1)
+    lengths = []
+    while len(lengths) < 4:
+        if search._left not in lengths[-1:]:
+            lengths.append(search._left)
+        search.run(search._left)
+    assert lengths == [LEAST_MOVES, 2 * LEAST_MOVES, 4 * LEAST_MOVES, LEAST_MOVES]
 
 
 @alone

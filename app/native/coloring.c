@@ -9,15 +9,25 @@
 
 #define NONE (INT32_C(1) << 29) /* a colour or a node that has no move; more than there are neighbours */
 
-enum { BLOCK = 128 }; /* places of the list of nodes in conflict that are looked at together; also walk.py */
+enum { BLOCK = 128 };    /* places of the list of nodes in conflict that are looked at together; also walk.py */
+enum { LANES = 16 };     /* colours of a dense graph that a vector holds */
+enum { TOGETHER = 64 };  /* nodes of a dense graph of which one is looked for where one of them is met */
+enum { MOST_DENSE = 1 << 13 }; /* nodes of a dense graph; also walk.py */
 
 typedef struct {
-    int64_t n, k, ring;
+    int64_t n, k, ring, across, width; /* across: k, of dense graphs a multiple of LANES; width: n, of dense graphs an
+                                            odd multiple of TOGETHER, so that what all colours have of one node is
+                                            not in few sets of the cache */
     const int64_t *indptr;
     const int32_t *indices;
+    const uint8_t *beside; /* [n, width] 1: an edge. Of dense graphs alone, as the next two; else null */
+    int16_t *short_color;  /* [width] color */
+    int16_t *shut;         /* [n, across] INT16_MAX: a colour that may not be taken; else 0 */
     int32_t *color;   /* [n] */
-    int32_t *near;    /* [k, n] neighbours of each colour: a move changes two rows, which stay in the cache */
-    int32_t *row;     /* [n, k] the same by nodes, of those in conflict alone */
+    void *near;       /* [k, width] int32, of dense graphs int16: neighbours of each colour. A move changes two rows,
+                         which stay in the cache */
+    void *row;        /* [n, across] the same by nodes, of those in conflict alone; at their own colour more than there
+                         are */
     int32_t *until;   /* [n, k] moves of this walk before which a colour is not taken again */
     int32_t *list, *place; /* [n] nodes in conflict, places in it; place -1: in none */
     int32_t *own, *least, *least_open; /* [n] by places in the list: neighbours of the node's colour, and the fewest
@@ -44,22 +54,61 @@ INLINE void touch(Walk *w, int64_t i) {
     w->stale[w->stales++] = b;
 }
 
-/* The fewest neighbours of another colour, of any and of one that may be taken, and how many colours have so few. */
+/* The neighbours of v of colour c. */
+INLINE int32_t near_of(const Walk *w, int64_t c, int64_t v) {
+    const int64_t at = c * w->width + v;
+    return w->beside ? ((const int16_t *)w->near)[at] : ((const int32_t *)w->near)[at];
+}
+
+/* The same of a node in conflict, at = v across + c. */
+INLINE int32_t row_of(const Walk *w, int64_t at) {
+    return w->beside ? ((const int16_t *)w->row)[at] : ((const int32_t *)w->row)[at];
+}
+
+INLINE void set_row(Walk *w, int64_t at, int32_t value) {
+    if (w->beside) ((int16_t *)w->row)[at] = (int16_t)value;
+    else ((int32_t *)w->row)[at] = value;
+}
+
+/* What it is at their own colour. */
+INLINE int32_t no_move(const Walk *w) {
+    return w->beside ? INT16_MAX : NONE;
+}
+
+/* The fewest neighbours of another colour, of any and of one that may be taken, and how many colours have so few; `none`:
+ * more than there are; `bar`: none for a colour that may not be taken, else 0. */
+#define LOOK_THROUGH(type, none, bar)                                                                         \
+    do {                                                                                                      \
+        const type *row = (const type *)w->row + at;                                                          \
+        type fewest = none, fewest_open = none, count = 0, count_open = 0;                                    \
+        for (int32_t c = 0; c < all; c++) {                                                                   \
+            const type value = row[c], shut = bar, open = value > shut ? value : shut;                        \
+            fewest = value < fewest ? value : fewest;                                                         \
+            fewest_open = open < fewest_open ? open : fewest_open;                                            \
+        }                                                                                                     \
+        for (int32_t c = 0; c < all; c++) {                                                                   \
+            const type value = row[c], shut = bar, open = value > shut ? value : shut;                        \
+            count -= value == fewest ? -1 : 0;                                                                \
+            count_open -= open == fewest_open ? -1 : 0;                                                       \
+        }                                                                                                     \
+        least = fewest == none ? NONE : fewest;                                                               \
+        least_open = fewest_open == none ? NONE : fewest_open;                                                \
+        times = fewest == none ? 0 : count;                                                                   \
+        times_open = fewest_open == none ? 0 : count_open;                                                    \
+    } while (0)
+
 WIDE static void look_through(Walk *w, int64_t i) {
-    const int64_t k = w->k, v = w->list[i];
-    const int32_t *row = w->row + v * k, *until = w->until + v * k;
-    const int32_t own = w->color[v], now = (int32_t)w->moves;
-    int32_t least = NONE, least_open = NONE, times = 0, times_open = 0;
-    for (int32_t c = 0; c < k; c++) {
-        const int32_t value = c == own ? NONE : row[c], open = until[c] > now ? NONE : value;
-        least = value < least ? value : least;
-        least_open = open < least_open ? open : least_open;
+    const int64_t v = w->list[i], at = v * w->across;
+    int32_t least, least_open, times, times_open;
+    if (w->beside) {
+        const int32_t all = (int32_t)w->across / LANES * LANES;
+        const int16_t *bars = w->shut + at;
+        LOOK_THROUGH(int16_t, INT16_MAX, bars[c]);
+    } else {
+        const int32_t all = (int32_t)w->k, now = (int32_t)w->moves, *until = w->until + at;
+        LOOK_THROUGH(int32_t, NONE, until[c] > now ? NONE : 0);
     }
-    for (int32_t c = 0; c < k; c++) {
-        times += (row[c] == least) & (c != own);
-        times_open += (row[c] == least_open) & (c != own) & (until[c] <= now);
-    }
-    w->own[i] = row[own];
+    w->own[i] = near_of(w, w->color[v], v);
     w->least[i] = least;
     w->least_open[i] = least_open;
     w->times[i] = times;
@@ -71,7 +120,9 @@ INLINE void conflict_in(Walk *w, int32_t v) {
     const int64_t i = w->conflicts++;
     w->place[v] = (int32_t)i;
     w->list[i] = v;
-    for (int64_t c = 0; c < w->k; c++) w->row[v * w->k + c] = w->near[c * w->n + v];
+    for (int64_t c = 0; c < w->k; c++) set_row(w, v * w->across + c, near_of(w, c, v));
+    for (int64_t c = w->k; c < w->across; c++) set_row(w, v * w->across + c, INT16_MAX);
+    set_row(w, v * w->across + w->color[v], no_move(w));
     look_through(w, i);
 }
 
@@ -99,32 +150,46 @@ INLINE void fewer(int32_t *least, int32_t *times, int32_t value) {
     }
 }
 
-/* A neighbour of a node in conflict went from colour a to c: what the node has fewest of is looked for again only where
- * c was the only one. */
-INLINE void tell(Walk *w, int32_t v, int32_t a, int32_t left, int32_t c, int32_t more) {
-    const int64_t i = w->place[v], at = v * w->k;
-    w->row[at + a] = left;
-    w->row[at + c] = more;
+/* A neighbour of the node in conflict at place i went from colour a to c: what the node has fewest of is looked for again
+ * only where c was the only one. */
+INLINE void tell(Walk *w, int64_t i, int32_t a, int32_t left, int32_t c, int32_t more) {
+    const int32_t v = w->list[i], of = w->color[v];
+    const int64_t at = v * w->across, until = v * w->k;
+    if (of != a) set_row(w, at + a, left);
+    if (of != c) set_row(w, at + c, more);
     touch(w, i);
-    if (w->color[v] == a) {
+    if (of == a) {
         w->own[i] = left;
-    } else {
+    } else if (left <= w->least_open[i]) { /* which is no less than the least */
         fewer(w->least + i, w->times + i, left);
-        if (w->until[at + a] <= w->moves) fewer(w->least_open + i, w->times_open + i, left);
+        if (w->until[until + a] <= w->moves) fewer(w->least_open + i, w->times_open + i, left);
     }
-    if (w->color[v] == c) {
+    if (of == c) {
         w->own[i] = more;
         return;
     }
+    if (more - 1 > w->least_open[i]) return;
     if (more - 1 == w->least[i]) w->times[i] -= 1;
-    if (more - 1 == w->least_open[i] && w->until[at + c] <= w->moves) w->times_open[i] -= 1;
+    if (more - 1 == w->least_open[i] && w->until[until + c] <= w->moves) w->times_open[i] -= 1;
     if (!w->times[i] || !w->times_open[i]) look_through(w, i);
+}
+
+/* Node v went from colour a to c, of which it has so many neighbours. */
+INLINE void settle(Walk *w, int32_t v, int32_t a, int32_t left, int32_t c, int32_t more) {
+    if (w->place[v] < 0) {
+        if (more > 0) conflict_in(w, v);
+    } else if (more > 0) {
+        set_row(w, v * w->across + a, left);
+        set_row(w, v * w->across + c, no_move(w)); /* `forbid` looks through it */
+    } else {
+        conflict_out(w, v);
+    }
 }
 
 /* The colour of v becomes c. */
 static void recolor(Walk *w, int32_t v, int32_t c) {
     const int32_t a = w->color[v];
-    int32_t *near_a = w->near + a * w->n, *near_c = w->near + c * w->n;
+    int32_t *near_a = (int32_t *)w->near + a * w->n, *near_c = (int32_t *)w->near + c * w->n;
     w->edges += near_c[v] - near_a[v];
     w->color[v] = c;
     const int32_t *nodes = w->indices + w->indptr[v], *color = w->color, *place = w->place;
@@ -135,19 +200,70 @@ static void recolor(Walk *w, int32_t v, int32_t c) {
     }
     for (int64_t e = 0; e < degree; e++) {
         const int32_t u = nodes[e], of = color[u];
-        if (place[u] >= 0) tell(w, u, a, near_a[u], c, near_c[u]);
+        if (place[u] >= 0) tell(w, place[u], a, near_a[u], c, near_c[u]);
         if (of == a && near_a[u] == 0) conflict_out(w, u);
         if (of == c && near_c[u] == 1) conflict_in(w, u);
     }
-    const int in = w->place[v] >= 0;
-    if (in && near_c[v] == 0) conflict_out(w, v);
-    if (!in && near_c[v] > 0) conflict_in(w, v);
+    settle(w, v, a, near_a[v], c, near_c[v]);
+}
+
+/* One neighbour less of colour a and one more of c for those of TOGETHER nodes that `beside` has. Marks those that are in
+ * conflict no longer, or are from now on; returns whether there are any. */
+INLINE int shift(int16_t *restrict near_a, int16_t *restrict near_c, const uint8_t *restrict beside,
+                 const int16_t *restrict color, int16_t a, int16_t c, uint8_t *restrict marks) {
+    uint8_t any = 0;
+    for (int64_t u = 0; u < TOGETHER; u++) {
+        const int16_t edge = beside[u], left = (int16_t)(near_a[u] - edge), more = (int16_t)(near_c[u] + edge);
+        const uint8_t met = edge & (((color[u] == a) & (left == 0)) | ((color[u] == c) & (more == 1)));
+        near_a[u] = left;
+        near_c[u] = more;
+        marks[u] = met;
+        any |= met;
+    }
+    return any;
+}
+
+/* The same as `recolor`, by rows of bytes: nodes by vectors, those in conflict by their list. */
+WIDE static void recolor_dense(Walk *w, int32_t v, int32_t c) {
+    const int64_t width = w->width;
+    const int32_t a = w->color[v];
+    int16_t *near_a = (int16_t *)w->near + a * width, *near_c = (int16_t *)w->near + c * width;
+    const uint8_t *beside = w->beside + v * width;
+    int32_t told[MOST_DENSE], met[MOST_DENSE];
+    uint8_t marks[TOGETHER];
+    int64_t count = 0, changed = 0;
+    w->edges += near_c[v] - near_a[v];
+    w->color[v] = c;
+    w->short_color[v] = (int16_t)c;
+    for (int64_t u = 0; u < width; u += TOGETHER) {
+        if (!shift(near_a + u, near_c + u, beside + u, w->short_color + u, (int16_t)a, (int16_t)c, marks)) continue;
+        for (int64_t i = 0; i < TOGETHER; i += 8) {
+            uint64_t eight;
+            memcpy(&eight, marks + i, sizeof eight);
+            for (int64_t j = i; eight && j < i + 8; j++)
+                if (marks[j]) met[changed++] = (int32_t)(u + j);
+        }
+    }
+    for (int64_t i = 0; i < w->conflicts; i++) {
+        told[count] = (int32_t)i;
+        count += beside[w->list[i]];
+    }
+    for (int64_t j = 0; j < count; j++) {
+        const int32_t u = w->list[told[j]];
+        tell(w, told[j], a, near_a[u], c, near_c[u]);
+    }
+    for (int64_t j = 0; j < changed; j++) {
+        if (w->place[met[j]] >= 0) conflict_out(w, met[j]);
+        else conflict_in(w, met[j]);
+    }
+    settle(w, v, a, near_a[v], c, near_c[v]);
 }
 
 /* Node v does not take colour c again before move `until`. */
 static void forbid(Walk *w, int64_t v, int64_t c, int64_t until) {
     const int64_t slot = w->moves % w->ring, end = until % w->ring;
     w->until[v * w->k + c] = (int32_t)until;
+    if (w->beside) w->shut[v * w->across + c] = INT16_MAX;
     w->forbidden[slot] = v * w->k + c;
     w->next[slot] = w->first[end];
     w->first[end] = (int32_t)slot;
@@ -158,9 +274,11 @@ static void forbid(Walk *w, int64_t v, int64_t c, int64_t until) {
 static void allow(Walk *w) {
     const int64_t end = w->moves % w->ring;
     for (int32_t slot = w->first[end]; slot >= 0; slot = w->next[slot]) {
-        const int64_t at = w->forbidden[slot], v = at / w->k, i = w->place[v];
-        if (i < 0 || w->until[at] > w->moves || at % w->k == w->color[v]) continue;
-        if (w->row[at] <= w->least_open[i]) look_through(w, i); /* the same colour may be met more than once */
+        const int64_t at = w->forbidden[slot], v = at / w->k, c = at % w->k, i = w->place[v];
+        if (w->until[at] > w->moves) continue;
+        if (w->beside) w->shut[v * w->across + c] = 0;
+        if (i < 0 || c == w->color[v]) continue;
+        if (row_of(w, v * w->across + c) <= w->least_open[i]) look_through(w, i); /* the same colour may be met more than once */
     }
     w->first[end] = -1;
 }
@@ -217,10 +335,11 @@ static void find_move(const Walk *w, int32_t change, int any, int64_t wanted, in
     for (; least[i] - w->own[i] != change || wanted >= times[i]; i++)
         wanted -= least[i] - w->own[i] == change ? times[i] : 0;
     *v = w->list[i];
-    const int32_t *row = w->row + *v * w->k, *until = w->until + *v * w->k;
+    const int64_t at = *v * w->across;
+    const int32_t *until = w->until + *v * w->k;
     const int32_t now = any ? INT32_MAX : (int32_t)w->moves;
     for (*c = 0;; ++*c)
-        if (row[*c] == least[i] && *c != w->color[*v] && until[*c] <= now && wanted-- == 0) return;
+        if (row_of(w, at + *c) == least[i] && until[*c] <= now && wanted-- == 0) return;
 }
 
 static void write_best(Walk *w) {
@@ -233,18 +352,36 @@ static void write_best(Walk *w) {
     w->fresh = 0;
 }
 
+/* The neighbours that each node has of each colour. */
+static void count_sparse(Walk *w) {
+    int32_t *near = w->near;
+    memset(near, 0, (size_t)(w->k * w->n) * sizeof *near);
+    for (int64_t v = 0; v < w->n; v++)
+        for (int64_t e = w->indptr[v]; e < w->indptr[v + 1]; e++) near[w->color[w->indices[e]] * w->n + v] += 1;
+}
+
+WIDE static void count_dense(Walk *w) {
+    memset(w->near, 0, (size_t)(w->k * w->width) * sizeof(int16_t));
+    for (int64_t v = 0; v < w->n; v++) {
+        int16_t *restrict near = (int16_t *)w->near + w->color[v] * w->width;
+        const uint8_t *restrict beside = w->beside + v * w->width;
+        w->short_color[v] = (int16_t)w->color[v];
+        for (int64_t u = 0; u < w->width; u++) near[u] = (int16_t)(near[u] + beside[u]);
+    }
+}
+
 /* What belongs to the colouring at hand, before any colour is forbidden. */
 void lk_coloring_begin(Walk *w) {
     int64_t sum = 0;
     w->conflicts = w->moves = w->fresh = w->stales = w->moved = 0;
-    memset(w->near, 0, (size_t)(w->k * w->n) * sizeof *w->near);
     memset(w->until, 0, (size_t)(w->k * w->n) * sizeof *w->until);
+    if (w->beside) memset(w->shut, 0, (size_t)(w->across * w->n) * sizeof *w->shut);
     memset(w->is_stale, 0, (size_t)(w->n / BLOCK + 1) * sizeof *w->is_stale);
     memset(w->first, -1, (size_t)w->ring * sizeof *w->first);
-    for (int64_t v = 0; v < w->n; v++)
-        for (int64_t e = w->indptr[v]; e < w->indptr[v + 1]; e++) w->near[w->color[w->indices[e]] * w->n + v] += 1;
+    if (w->beside) count_dense(w);
+    else count_sparse(w);
     for (int64_t v = 0; v < w->n; v++) {
-        const int32_t own = w->near[w->color[v] * w->n + v];
+        const int32_t own = near_of(w, w->color[v], v);
         w->place[v] = -1;
         sum += own;
         if (own) conflict_in(w, (int32_t)v);
@@ -270,7 +407,8 @@ int64_t lk_coloring_walk(Walk *w, int64_t steps) {
             if (w->fresh && change >= 0) write_best(w);
             const int32_t a = w->color[v];
             if (w->moved < w->n) w->journal[w->moved++] = v;
-            recolor(w, v, c);
+            if (w->beside) recolor_dense(w, v, c);
+            else recolor(w, v, c);
             const int64_t tenure = random_below(&w->random, 10) + 6 * w->conflicts / 10;
             forbid(w, v, a, w->moves + 1 + tenure);
         }

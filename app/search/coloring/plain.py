@@ -29,7 +29,7 @@ def walk(w: Any, steps: int) -> int:
     random, made = SplitMix(w.random), 0
     while made < steps and w.edges > 0:
         nodes = w.list[: w.conflicts]
-        change = w.near[:, nodes].T - w.near[w.color[nodes], nodes][:, None]
+        change = w.near[:, nodes].T.astype(np.int32) - w.near[w.color[nodes], nodes][:, None]
         change[np.arange(len(nodes)), w.color[nodes]] = NEVER
         open_ = np.where(w.until[nodes] > w.moves, NEVER, change)
         least, free = int(change.min()), int(open_.min())
