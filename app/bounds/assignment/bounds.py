@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from app.bounds.assignment.dual import State, least_assignment, parts_of, state_of
+from app.bounds.assignment.spectral import SplitBound
+from app.bounds.assignment.splitting import Splitting
 from app.bounds.assignment.witness import (
     BY_DEGREES,
     BY_NODES,
@@ -25,11 +27,13 @@ from app.toolbox import Bounds
 
 MOST_NODES = 3000  # of bounds of each node by itself: beyond, a table of all pairs takes too much memory
 MOST_PAIRS = 50  # of dual ascent: its tables hold k^4 numbers
+LEAST_SPLIT, MOST_SPLIT = 13, 600  # of splits: cases of fewer nodes are soon done
 MOST_CASES = 24  # of cases: beyond, they are far too many
 ROOT_SWEEPS, LEAST_GAIN = 2000, 1e-6  # of the first case: sweeps; what a sweep gains of the gap, at least
 CASE_SWEEPS, CASE_GAIN = 40, 0.01  # of the others
 KEPT_BYTES = 64 << 20  # of the multipliers of all cases
 TABLE_SECONDS, PRODUCT_SECONDS = 3e-8, 2e-10  # of bounds by nodes: for each pair; of those of rows, by width
+CUBE_SECONDS = 2e-8  # of a split: for each of k^3
 NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -40,8 +44,9 @@ class AssignmentBounds(Bounds):
 
     def __init__(self, core: Quadratic, compiled: bool = True, most_bytes: float = math.inf) -> None:
         self.core, self.compiled, self.most_bytes = core, compiled, most_bytes
-        self._proof: AssignmentBound | None = None
+        self._proof: AssignmentBound | SplitBound | None = None
         self._stage, self._root, self._cases = 0, None, None
+        self._splitting: Splitting | None = None
         self.found: np.ndarray | None = None
         self._found_cost, self._known = 1 << 62, 1 << 62
         self._closed: tuple[int, str] | None = None  # what finished cases prove, and how, where none is kept
@@ -63,7 +68,7 @@ class AssignmentBounds(Bounds):
     @property
     def gaining(self) -> bool:
         """Whether dual ascent, or its cases, may make the bound much better."""
-        return self.core.k <= MOST_PAIRS
+        return self.core.k <= MOST_PAIRS or self._splits
 
     @property
     def early(self) -> bool:
@@ -74,6 +79,8 @@ class AssignmentBounds(Bounds):
     def check_seconds(self) -> float:
         """An estimate of what a check takes."""
         k, proof = self.core.k, self._proof
+        if isinstance(proof, SplitBound):
+            return _seconds_by_nodes(self.core) + CUBE_SECONDS * k**3
         if proof is None or proof.by == BY_DEGREES:
             return 0.0
         if proof.by == BY_NODES:
@@ -95,6 +102,8 @@ class AssignmentBounds(Bounds):
 
     def _more(self, best: int) -> bool:
         """A piece of work; False: there is none left."""
+        if self._splits:
+            return self._split(best)
         if self.core.k > MOST_PAIRS or self.core.k < 1:
             return False
         if 8 * self.core.k**4 * (1 if self._stage < 2 else self.core.k // 2 + 1) > self.most_bytes:
@@ -106,6 +115,24 @@ class AssignmentBounds(Bounds):
                 return False
             self._cases = Cases(self.core, self._root, self._one, self.compiled)
         return self._branch(best)
+
+    @property
+    def _splits(self) -> bool:
+        """Whether a split is to be found, or made better."""
+        k, begun = self.core.k, self._splitting
+        if begun is not None:
+            return not begun.done
+        return self._stage < 2 and LEAST_SPLIT <= k <= MOST_SPLIT and 256 * k * k <= self.most_bytes
+
+    def _split(self, best: int) -> bool:
+        """A step of it."""
+        if self._splitting is None:
+            self._splitting = Splitting(self.core, self.compiled)
+        self._splitting.step(best)
+        proof = self._splitting.proof
+        if proof is not None and proof.lower > self.value:
+            self._proof = proof
+        return True
 
     def _first(self) -> None:
         """Degrees where all weights are one number, else, or where that may tell more, each node alone."""
@@ -184,7 +211,7 @@ class AssignmentBounds(Bounds):
         """[k] int64, one that costs less than the caller's."""
         return self.found if self._found_cost < self._known else None
 
-    def proof(self) -> AssignmentBound | None:
+    def proof(self) -> AssignmentBound | SplitBound | None:
         """What proves the bound."""
         return self._proof
 
