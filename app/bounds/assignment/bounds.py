@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from app.bounds.assignment.dual import State, least_assignment, parts_of, state_of
+from app.bounds.assignment.dual import Lean, State, least_assignment, parts_of, state_of
 from app.bounds.assignment.spectral import SplitBound
 from app.bounds.assignment.splitting import Splitting
 from app.bounds.assignment.witness import (
@@ -26,7 +26,7 @@ from app.graphs.pairing import Quadratic
 from app.toolbox import Bounds
 
 MOST_NODES = 3000  # of bounds of each node by itself: beyond, a table of all pairs takes too much memory
-MOST_PAIRS = 50  # of dual ascent: its tables hold k^4 numbers
+MOST_PAIRS = 64  # of dual ascent: a sweep solves k^2 linear assignments of k - 1 nodes
 LEAST_SPLIT, MOST_SPLIT = 13, 600  # of splits: cases of fewer nodes are soon done
 MOST_CASES = 24  # of cases: beyond, they are far too many
 ROOT_SWEEPS, LEAST_GAIN = 2000, 1e-6  # of the first case: sweeps; what a sweep gains of the gap, at least
@@ -38,7 +38,7 @@ NONE = np.zeros(0, dtype=np.int64)
 
 
 class AssignmentBounds(Bounds):
-    """Bounds by degrees or by nodes at once; for few nodes dual ascent follows, then cases."""
+    """Bounds by degrees or by nodes at once; then by a split, for few nodes by dual ascent, and by cases."""
 
     closing, near = True, 1.0
 
@@ -47,6 +47,7 @@ class AssignmentBounds(Bounds):
         self._proof: AssignmentBound | SplitBound | None = None
         self._stage, self._root, self._cases = 0, None, None
         self._splitting: Splitting | None = None
+        self._plain = False  # whether degrees tell as much as nodes, and eigenvalues less
         self.found: np.ndarray | None = None
         self._found_cost, self._known = 1 << 62, 1 << 62
         self._closed: tuple[int, str] | None = None  # what finished cases prove, and how, where none is kept
@@ -106,7 +107,8 @@ class AssignmentBounds(Bounds):
             return self._split(best)
         if self.core.k > MOST_PAIRS or self.core.k < 1:
             return False
-        if 8 * self.core.k**4 * (1 if self._stage < 2 else self.core.k // 2 + 1) > self.most_bytes:
+        k = self.core.k
+        if 8 * (k**4 * (1 if self._stage < 2 else k // 2 + 1) if k <= MOST_CASES else 4 * k**3) > self.most_bytes:
             return False
         if self._stage == 1:
             return self._ascend(best)
@@ -122,7 +124,7 @@ class AssignmentBounds(Bounds):
         k, begun = self.core.k, self._splitting
         if begun is not None:
             return not begun.done
-        return self._stage < 2 and LEAST_SPLIT <= k <= MOST_SPLIT and 256 * k * k <= self.most_bytes
+        return not self._plain and LEAST_SPLIT <= k <= MOST_SPLIT and 256 * k * k <= self.most_bytes
 
     def _split(self, best: int) -> bool:
         """A step of it."""
@@ -140,8 +142,8 @@ class AssignmentBounds(Bounds):
         with suppress(BadCertificate):  # of other weights
             self._take(degree_sum(core), BY_DEGREES, NONE)
         large = core.k > MOST_NODES or 32 * core.k**2 > self.most_bytes
-        plain = self._proof is not None and not core.linear.nnz  # where nodes tell no more than degrees
-        if large or (plain and core.k > MOST_PAIRS):
+        self._plain = self._proof is not None and not core.linear.nnz
+        if large or (self._plain and core.k > MOST_PAIRS):
             return
         costs = node_costs(core)
         top = least_assignment(costs, self.compiled)[1]
@@ -159,15 +161,16 @@ class AssignmentBounds(Bounds):
             self._one = parts_of(tables)
             if not self._one:  # numbers too large for products of them
                 return False
-            self._root, self._sweeps = state_of(tables, self._one), 0
+            make = state_of if self._fits_cases else Lean
+            self._root, self._sweeps = make(tables, self._one), 0
         root = self._root
         gained = root.sweep(self.compiled)
         self._sweeps += 1
         lower = rounded(-(-root.bound // self._one), self.core.scale)
         if lower > self.value:
             self._proof = AssignmentBound(
-                lower, BY_PAIRS, BY_PAIRS, self._one, root.top.copy(), root.rows.reshape(-1).copy(),
-                root.columns.reshape(-1).copy(), np.array([-1]),
+                lower, BY_PAIRS, BY_PAIRS, self._one, root.top.copy(), root.rows.flatten(),
+                root.columns.flatten(), np.array([-1]),
             )  # fmt: skip
         gap = self._one * best - root.bound
         few = self._sweeps > 60 and gained < max(1, (CASE_GAIN if self._fits_cases else LEAST_GAIN) * gap)
