@@ -299,7 +299,7 @@ def test_damaged_splits_are_refused():
     search = TabuSearch(core, np.arange(14), 1)
     search.run(2000)
     bounds = AssignmentBounds(core)
-    while not isinstance(bounds.proof(), SplitBound) or bounds.gaining and bounds._splits:
+    while not isinstance(bounds.proof(), SplitBound) or (bounds.gaining and bounds._splits):
         assert bounds.improve(0.0, search.best)
     proof = bounds.proof()
     proof.check(core)

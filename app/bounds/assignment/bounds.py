@@ -28,6 +28,7 @@ from app.toolbox import Bounds
 MOST_NODES = 3000  # of bounds of each node by itself: beyond, a table of all pairs takes too much memory
 MOST_PAIRS = 64  # of dual ascent: a sweep solves k^2 linear assignments of k - 1 nodes
 LEAST_SPLIT, MOST_SPLIT = 13, 600  # of splits: cases of fewer nodes are soon done
+SPLIT_STEPS, SWEEPS = 64, 8  # by turns
 MOST_CASES = 24  # of cases: beyond, they are far too many
 ROOT_SWEEPS, LEAST_GAIN = 2000, 1e-6  # of the first case: sweeps; what a sweep gains of the gap, at least
 CASE_SWEEPS, CASE_GAIN = 40, 0.01  # of the others
@@ -47,6 +48,7 @@ class AssignmentBounds(Bounds):
         self._proof: AssignmentBound | SplitBound | None = None
         self._stage, self._root, self._cases = 0, None, None
         self._splitting: Splitting | None = None
+        self._pieces = 0  # of work, while there is a split
         self._plain = False  # whether degrees tell as much as nodes, and eigenvalues less
         self.found: np.ndarray | None = None
         self._found_cost, self._known = 1 << 62, 1 << 62
@@ -74,7 +76,7 @@ class AssignmentBounds(Bounds):
     @property
     def early(self) -> bool:
         """Whether they get their share at once: searches of so few nodes are soon done."""
-        return self.core.k <= MOST_PAIRS
+        return self.core.k <= MOST_PAIRS or self._splits
 
     @property
     def check_seconds(self) -> float:
@@ -103,12 +105,15 @@ class AssignmentBounds(Bounds):
 
     def _more(self, best: int) -> bool:
         """A piece of work; False: there is none left."""
-        if self._splits:
+        if self._splits and not self._sweeps_now():
             return self._split(best)
         if self.core.k > MOST_PAIRS or self.core.k < 1:
             return False
         k = self.core.k
-        if 8 * (k**4 * (1 if self._stage < 2 else k // 2 + 1) if k <= MOST_CASES else 4 * k**3) > self.most_bytes:
+        if (
+            8 * (k**4 * (1 if self._stage < 2 else k // 2 + 1) if k <= MOST_CASES else 4 * k**3)
+            > self.most_bytes
+        ):
             return False
         if self._stage == 1:
             return self._ascend(best)
@@ -117,6 +122,13 @@ class AssignmentBounds(Bounds):
                 return False
             self._cases = Cases(self.core, self._root, self._one, self.compiled)
         return self._branch(best)
+
+    def _sweeps_now(self) -> bool:
+        """Whether dual ascent, which is beside a split until one of them is done, has its turn."""
+        k = self.core.k
+        self._pieces += 1
+        room = k <= MOST_PAIRS and 8 * k**3 * max(4, k if k <= MOST_CASES else 0) <= self.most_bytes
+        return self._stage == 1 and room and self._pieces % (SPLIT_STEPS + SWEEPS) > SPLIT_STEPS
 
     @property
     def _splits(self) -> bool:

@@ -117,8 +117,8 @@ def state_of(tables: Tables, one: int) -> State:
 
 
 class Lean:
-    """The same sweeps of a question whose products have no room: what is left of them is found from multipliers
-    when it is needed.
+    """The same sweeps of a question whose products have no room: what is left of them is found from
+    multipliers when it is needed.
 
     bound      R      linear [k, k] L      turn   how many sweeps were made      top [k]
     """

@@ -1,12 +1,12 @@
 """Which part of a quadratic assignment is bounded by rows and which by eigenvalues: ascent, then tangents.
 
-The bound of a split A1, g (spectral.py) without its convex part is concave in both. At a least assignment X of
-what is linear, and at the matrices XBX' that its rows and its eigenvalues would have at best, their difference
-says how the bound grows: to A1 goes what rows would have dearer. Steps are Polyak's, towards the cost of the
-best assignment that is known, along a mean of the last directions; where they gain nothing for a while they
-get shorter and begin again at the best split. The matrix whose entries are the more uneven is the one that is split. From time to time the convex part of the best split is
-minimised over doubly stochastic matrices by steps of Frank and Wolfe's method, and what a tangent proves in
-whole numbers is kept.
+The bound of a split A1, g (spectral.py) without its convex part is concave in both. At a least assignment X
+of what is linear, and at the matrices XBX' that its rows and its eigenvalues would have at best, their
+difference says how the bound grows: to A1 goes what rows would have dearer. Steps are Polyak's, towards the
+cost of the best assignment that is known, along a mean of the last directions; where they gain nothing for a
+while they get shorter and begin again at the best split. The matrix whose entries are the more uneven is the
+one that is split. From time to time the convex part of the best split is minimised over doubly stochastic
+matrices by steps of Frank and Wolfe's method, and what a tangent proves in whole numbers is kept.
 
 Source   Polyak, Minimization of unsmooth functionals, 1969; Frank and Wolfe, An algorithm for quadratic
          programming, 1956
@@ -23,8 +23,8 @@ from app.bounds.assignment.spectral import (
     LEAST_NODES,
     METHOD,
     NEAR_PARTS,
-    SplitBound,
     Spectrum,
+    SplitBound,
     costs_of,
     fits,
     multipliers,
@@ -37,10 +37,14 @@ from app.graphs.pairing import Quadratic
 
 MOST_PARTS = 1 << 20
 KEPT = 0.7  # of the last direction
-SHORTER, PATIENCE, SHORTEST = 0.7, 15, 1e-4  # of steps; after so many that gain nothing; of the first, at least
+SHORTER, PATIENCE, SHORTEST = (
+    0.7,
+    15,
+    1e-4,
+)  # of steps; after so many that gain nothing; of the first, at least
 GAIN = 1e-5  # of the bound, that is one
-FIRST_STEPS, LAST_STEPS = 25, 3200  # before the first tangent, and before the last; each time twice as many
-TANGENTS = 40  # of the first ones, four times as many of the last
+FIRST_STEPS, LAST_STEPS = 10, 2560  # before the first tangent, and before the last; each time twice as many
+TANGENTS = 40  # at most, four times as many at last
 ROUNDING = 1e-9
 
 
@@ -100,7 +104,7 @@ class Splitting:
                 at = _sum(at, direction, self._length(found, direction, length))
             yield True
             if steps == until:
-                near = yield from self._tangents(best, near, TANGENTS)
+                near = yield from self._tangents(best, near, min(TANGENTS, until))
                 until *= 2
         yield from self._tangents(best, near, 4 * TANGENTS)
 
@@ -147,9 +151,9 @@ class Splitting:
     def _tangents(
         self, split: tuple[np.ndarray, np.ndarray], near: np.ndarray, steps: int
     ) -> Iterator[np.ndarray]:
-        """Minimise the convex part of a split from X0 [k, k] on, and prove what its tangents say; the last X0.
+        """Minimise the convex part of a split from X0 [k, k] on, and prove what its tangents say; its X0.
 
-        The best of the tangents is proved in whole numbers.
+        The best of the tangents is proved in whole numbers; X0 is where it was.
         """
         k = self.core.k
         first, second = spectrum_of(self._rest(*split)), self._second

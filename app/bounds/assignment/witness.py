@@ -28,7 +28,7 @@ def node_costs(core: Quadratic) -> np.ndarray:
 
 
 def row_products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """[k, k] int64, the least sum of products of row i of a and row x of b [k, k], without their diagonals."""
+    """[k, k] int64, the least sum of products of row i of a and row x of b [k, k], diagonals left out."""
     first, second = _sorted_rows(a), -_sorted_rows(-b)
     used = first.any(axis=0) & second.any(axis=0)
     first, second = first[:, used], second[:, used]
