@@ -17,7 +17,8 @@ from mpi4py import MPI
 
 from app import check, solve
 from app.bounds.assignment.bounds import AssignmentBounds
-from app.bounds.assignment.dual import least_assignment, state_of
+from app.bounds.assignment.dual import Lean, least_assignment, state_of
+from app.bounds.assignment.splitting import Splitting
 from app.bounds.assignment.witness import by_rows, degree_sum, left_by, node_costs, placed, tables_of
 from app.bounds.certificate import BadCertificate
 from app.errors import CaseError, GraphError
@@ -196,6 +197,12 @@ def test_kernels_and_their_twins_have_the_same_numbers(symmetric):
         assert gained[0] == gained[1]
     for name in ("linear", "square", "top", "rows", "columns"):
         assert np.array_equal(getattr(states[0], name), getattr(states[1], name))
+    tables = tables_of(asked_of(QAP, *drawn(5, QAP, symmetric, 6, 6)).core)
+    state, *lean = state_of(tables, 16), Lean(tables, 16), Lean(tables, 16)  # with products and without
+    for _ in range(3):
+        assert state.sweep(True) == lean[0].sweep(True) == lean[1].sweep(False)
+    for name in ("linear", "top", "rows", "columns"):
+        assert all(np.array_equal(getattr(state, name), getattr(each, name)) for each in lean)
 
 
 def test_sliced_runs_and_ranks_have_the_same_bits():
@@ -261,6 +268,50 @@ def test_degrees_and_nodes_bound_common_edges(seed):
     assert degrees <= by_rows(costs, top) <= -2 * wanted
     shared = sum(map(min, sorted(dict(first.degree).values()), sorted(dict(second.degree).values())))
     assert degrees == -shared
+
+
+@alone
+@pytest.mark.parametrize("symmetric", SYMMETRIC)
+@pytest.mark.parametrize("problem", [QAP, ALIGNMENT])
+def test_splits_bound_every_assignment_from_below(problem, symmetric):
+    for seed, turned in ((1, False), (2, True)):
+        given = drawn(seed, problem, symmetric, 6, 6, gain=seed > 1)
+        uneven = given[turned]
+        uneven[0, 1:] *= 9
+        uneven[1:, 0] *= 9
+        asked = asked_of(problem, *given)
+        core, sign = asked.core, -1 if problem == ALIGNMENT else 1
+        cost = sign * int(best(problem, *given) / asked.unit) * core.scale
+        splitting = Splitting(core)
+        for _ in range(250):
+            splitting.step(cost)
+        proof = from_bytes(to_bytes(splitting.proof))
+        proof.check(core)
+        rows = least_assignment(node_costs(core), True)[0] + core.constant
+        assert min(rows, cost - 1) - core.scale < proof.lower <= cost
+        assert proof.turned == turned
+
+
+@alone
+def test_damaged_splits_are_refused():
+    core = asked_of(QAP, *drawn(6, QAP, "both", 14, 14)).core
+    search = TabuSearch(core, np.arange(14), 1)
+    search.run(2000)
+    splitting = Splitting(core)
+    for _ in range(250):
+        splitting.step(search.best)
+    proof = splitting.proof
+    proof.check(core)
+    assert proof.lower <= search.best
+    far = np.full((14, 14), 1 << 40)
+    for changed in (
+        {"lower": proof.lower + core.scale}, {"part": proof.part[:-1]}, {"one": 0}, {"one": 1 << 50},
+        {"top": proof.top + (1 << 59)}, {"top": proof.top[:-1]}, {"near": far}, {"top": proof.top * 0},
+        {"diagonal": proof.diagonal + 1000 * proof.one * np.arange(14)},
+        {"part": proof.part * 2}, {"part": proof.part + (1 << 53)},
+    ):  # fmt: skip
+        with pytest.raises(BadCertificate):
+            replace(proof, **changed).check(core)
 
 
 # ---- files -------------------------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ from app.bounds.facility.bounds import LateBounds, ListBounds, RadiusBounds, Sum
 from app.bounds.facility.covering import CoverCases, Pool
 from app.bounds.facility.dual import Cases
 from app.bounds.facility.lists import ListCases
+from app.bounds.facility.packing import CoverPacking
+from app.bounds.facility.reach import ListReach
 from app.bounds.facility.witness import CenterBound, FacilityBound, reduced_costs, unit_of
 from app.errors import CaseError, GraphError
 from app.graphs.facility import Demands, Distances, Sites, alike, counted, question_of
@@ -721,6 +723,31 @@ def test_lists_of_centres_that_have_no_room():
     late = RadiusBounds(sites, start)
     late.until(0.0)
     assert not late.improve(1.0, sites.value(start)) and not late.value
+
+
+@alone
+def test_packings_prove_radii_up_to_the_best_and_none_beyond():
+    asked, _ = network(60, 2, most=14, kind=CENTER)
+    sites, start = asked.sites, along_walk(asked.sites)
+    exact = RadiusBounds(sites.table(), start)
+    while exact.improve(0.0, sites.value(start)):
+        pass
+    reach, proved, rest = ListReach(sites, sites.value(start)), [], None
+    for radius in range(1, sites.value(start), 3):
+        packing = CoverPacking(sites, radius, reach.smaller(radius), rest)
+        while packing.improve(1):
+            pass
+        rest = packing.x, packing.y
+        if packing.lower:
+            proved.append(radius)
+            proof = from_bytes(to_bytes(packing.certificate(radius)))
+            proof.check(sites)
+    assert 0.7 * exact.value < max(proved) <= exact.value
+    for off in (proof.cases.rows * 0, proof.cases.rows[:, 1:], -proof.cases.rows):
+        with pytest.raises(BadCertificate):
+            replace(proof, cases=replace(proof.cases, rows=off)).check(sites)
+    with pytest.raises(BadCertificate):
+        replace(proof, lower=exact.value + 1).check(sites)
 
 
 @alone

@@ -330,17 +330,41 @@ void lk_assignment_anneal(Search *s, int64_t count) {
 
 #define FAR INT64_MAX
 
+/* Multipliers to begin with: v_j the least of each column, u_i the least that these leave of each row; a row gets the
+ * first free column that is least for it. placed [n]: whether it has one. */
+static void reduce(int64_t n, const int64_t *cost, int64_t stride, int64_t *u, int64_t *v, int64_t *row_of,
+                   int64_t *placed) {
+    for (int64_t j = 0; j < n; ++j) {
+        v[j] = cost[j];
+        row_of[j] = -1;
+    }
+    for (int64_t i = 1; i < n; ++i) {
+        const int64_t *line = cost + i * stride;
+        for (int64_t j = 0; j < n; ++j) v[j] = line[j] < v[j] ? line[j] : v[j];
+    }
+    for (int64_t i = 0; i < n; ++i) {
+        const int64_t *line = cost + i * stride;
+        int64_t least = FAR;
+        for (int64_t j = 0; j < n; ++j) least = line[j] - v[j] < least ? line[j] - v[j] : least;
+        u[i] = least;
+        placed[i] = 0;
+        for (int64_t j = 0; j < n && !placed[i]; ++j)
+            if (row_of[j] < 0 && line[j] - v[j] == least) {
+                row_of[j] = i;
+                placed[i] = 1;
+            }
+    }
+}
+
 /* The least assignment of rows to columns, by shortest augmenting paths: u_i + v_j <= cost_ij, equal where row i has
- * column j. cost [n, n] with rows `stride` apart; u, v [n]; row_of [n]; scratch [3 n]. Ties go to the first.
+ * column j. cost [n, n] with rows `stride` apart; u, v [n]; row_of [n]; scratch [4 n]. Ties go to the first.
  * Returns the sum of u and v. */
 static int64_t assign(int64_t n, const int64_t *cost, int64_t stride, int64_t *u, int64_t *v, int64_t *row_of,
                       int64_t *scratch) {
-    int64_t *least = scratch, *before = scratch + n, *done = scratch + 2 * n, total = 0;
-    for (int64_t j = 0; j < n; ++j) {
-        u[j] = v[j] = 0;
-        row_of[j] = -1;
-    }
+    int64_t *least = scratch, *before = scratch + n, *done = scratch + 2 * n, *placed = scratch + 3 * n, total = 0;
+    reduce(n, cost, stride, u, v, row_of, placed);
     for (int64_t root = 0; root < n; ++root) {
+        if (placed[root]) continue;
         int64_t row = root, last = -1, end = -1;
         for (int64_t j = 0; j < n; ++j) {
             least[j] = FAR;
@@ -382,7 +406,7 @@ static int64_t assign(int64_t n, const int64_t *cost, int64_t stride, int64_t *u
 }
 
 int64_t lk_assignment_linear(int64_t n, const int64_t *cost, int64_t *u, int64_t *v, int64_t *row_of) {
-    int64_t *scratch = malloc((size_t)(3 * n + 1) * sizeof(int64_t));
+    int64_t *scratch = malloc((size_t)(4 * n + 1) * sizeof(int64_t));
     if (scratch == NULL) return FAR;
     const int64_t total = assign(n, cost, n, u, v, row_of, scratch);
     free(scratch);
@@ -412,7 +436,7 @@ static void share_out(int64_t n, int64_t *linear, int64_t *square, int64_t *rows
 int64_t lk_assignment_ascend(int64_t n, int64_t turn, int64_t *linear, int64_t *square, int64_t *rows, int64_t *columns,
                              int64_t *top) {
     const int64_t m = n - 1, nn = n * n;
-    int64_t *part = malloc((size_t)(m * m + 6 * n + 1) * sizeof(int64_t));
+    int64_t *part = malloc((size_t)(m * m + 7 * n + 1) * sizeof(int64_t));
     if (part == NULL) return FAR;
     int64_t *u = part + m * m, *v = u + n, *row_of = v + n, *scratch = row_of + n;
     if (turn && m) share_out(n, linear, square, rows);
@@ -432,6 +456,53 @@ int64_t lk_assignment_ascend(int64_t n, int64_t turn, int64_t *linear, int64_t *
             rows[at * n + j + (j >= i)] += u[j];
             columns[at * n + j + (j >= k)] += v[j];
             for (int64_t l = 0; l < m; ++l) own[(j + (j >= i)) * n + l + (l >= k)] = part[j * m + l] - u[j] - v[l];
+        }
+    }
+    const int64_t gained = assign(n, linear, n, u, v, row_of, scratch);
+    for (int64_t i = 0; i < n; ++i) {
+        top[i] += u[i];
+        for (int64_t k = 0; k < n; ++k) linear[i * n + k] -= u[i] + v[k];
+    }
+    free(part);
+    return gained;
+}
+
+/* The same sweep where products are not kept: what is left of one is found from multipliers when it is needed.
+ * a, b [n, n], a in parts; rows, columns [n, n, n], turned: rows [j, i, k] is the multiplier of row j of the products
+ * with the variable (i, k), columns [l, i, k] that of place l. */
+int64_t lk_assignment_lean(int64_t n, int64_t turn, const int64_t *a, const int64_t *b, int64_t *linear, int64_t *rows,
+                           int64_t *columns, int64_t *top) {
+    const int64_t m = n - 1, nn = n * n;
+    int64_t *part = malloc((size_t)(m * m + 9 * n + 1) * sizeof(int64_t));
+    if (part == NULL) return FAR;
+    int64_t *u = part + m * m, *v = u + n, *row_of = v + n, *own_column = row_of + n, *scratch = own_column + n;
+    if (turn && m)
+        for (int64_t at = 0; at < nn; ++at) {
+            int64_t share = linear[at] / m;
+            if (share * m > linear[at]) --share; /* rounded down */
+            linear[at] -= share * m;
+            for (int64_t j = 0; j < n; ++j)
+                if (j != at / n) rows[j * nn + at] -= share;
+        }
+    for (int64_t step = 0; step < (m ? nn : 0); ++step) {
+        const int64_t at = turn % 2 || !turn ? step : nn - 1 - step, i = at / n, k = at % n;
+        const int64_t *rows_of_i = rows + i * nn, *columns_of_k = columns + k * nn;
+        for (int64_t l = 0; l < n; ++l) own_column[l] = columns[l * nn + at];
+        for (int64_t j = 0; j < m; ++j) {
+            const int64_t jj = j + (j >= i), one_way = a[i * n + jj], other = turn ? a[jj * n + i] : 0;
+            const int64_t own = rows[jj * nn + at], *mirror_r = rows_of_i + jj * n, *mirror_c = columns_of_k + jj * n;
+            const int64_t *b_row = b + k * n;
+            int64_t *line = part + j * m;
+            for (int64_t l = 0; l < m; ++l) {
+                const int64_t ll = l + (l >= k);
+                line[l] = one_way * b_row[ll] - own - own_column[ll];
+                if (turn) line[l] += other * b[ll * n + k] - mirror_r[ll] - mirror_c[ll];
+            }
+        }
+        linear[at] += assign(m, part, m, u, v, row_of, scratch);
+        for (int64_t j = 0; j < m; ++j) {
+            rows[(j + (j >= i)) * nn + at] += u[j];
+            columns[(j + (j >= k)) * nn + at] += v[j];
         }
     }
     const int64_t gained = assign(n, linear, n, u, v, row_of, scratch);

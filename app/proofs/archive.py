@@ -16,6 +16,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from app.bounds.arrangement.witness import ArrangementPart, ArrangementProof
+from app.bounds.assignment.spectral import SplitBound as SplitAssignment
 from app.bounds.assignment.witness import AssignmentBound
 from app.bounds.certificate import BadCertificate, Certificate
 from app.bounds.clique.degeneracy import CliqueBound
@@ -167,6 +168,9 @@ KINDS = {
     "route values": Kind(Values, dict.fromkeys(("pi", "sets", "y"), "int64")),
     "coverage": Kind(CoverageProof, {"log": "int64"}),
     "influence": Kind(InfluenceProof),
+    "split assignment": Kind(
+        SplitAssignment, dict.fromkeys(("part", "diagonal", "near", "top"), "int64"), tables=("part", "near")
+    ),
     "assignment": Kind(AssignmentBound, dict.fromkeys(("top", "rows", "columns", "branch"), "int64")),
     "facilities": Kind(
         FacilityBound, dict.fromkeys(("rows", "ptr", "branch"), "int64"), tables=("rows",)

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from app.bounds.assignment.dual import State, least_assignment, parts_of, state_of
+from app.bounds.assignment.dual import Lean, State, least_assignment, parts_of, state_of
+from app.bounds.assignment.spectral import SplitBound
+from app.bounds.assignment.splitting import Splitting
 from app.bounds.assignment.witness import (
     BY_DEGREES,
     BY_NODES,
@@ -24,24 +26,30 @@ from app.graphs.pairing import Quadratic
 from app.toolbox import Bounds
 
 MOST_NODES = 3000  # of bounds of each node by itself: beyond, a table of all pairs takes too much memory
-MOST_PAIRS = 50  # of dual ascent: its tables hold k^4 numbers
+MOST_PAIRS = 64  # of dual ascent: a sweep solves k^2 linear assignments of k - 1 nodes
+LEAST_SPLIT, MOST_SPLIT = 13, 600  # of splits: cases of fewer nodes are soon done
+SPLIT_STEPS, SWEEPS = 64, 8  # by turns
 MOST_CASES = 24  # of cases: beyond, they are far too many
 ROOT_SWEEPS, LEAST_GAIN = 2000, 1e-6  # of the first case: sweeps; what a sweep gains of the gap, at least
 CASE_SWEEPS, CASE_GAIN = 40, 0.01  # of the others
 KEPT_BYTES = 64 << 20  # of the multipliers of all cases
 TABLE_SECONDS, PRODUCT_SECONDS = 3e-8, 2e-10  # of bounds by nodes: for each pair; of those of rows, by width
+CUBE_SECONDS = 2e-8  # of a split: for each of k^3
 NONE = np.zeros(0, dtype=np.int64)
 
 
 class AssignmentBounds(Bounds):
-    """Bounds by degrees or by nodes at once; for few nodes dual ascent follows, then cases."""
+    """Bounds by degrees or by nodes at once; then by a split, for few nodes by dual ascent, and by cases."""
 
     closing, near = True, 1.0
 
     def __init__(self, core: Quadratic, compiled: bool = True, most_bytes: float = math.inf) -> None:
         self.core, self.compiled, self.most_bytes = core, compiled, most_bytes
-        self._proof: AssignmentBound | None = None
+        self._proof: AssignmentBound | SplitBound | None = None
         self._stage, self._root, self._cases = 0, None, None
+        self._splitting: Splitting | None = None
+        self._pieces = 0  # of work, while there is a split
+        self._plain = False  # whether degrees tell as much as nodes, and eigenvalues less
         self.found: np.ndarray | None = None
         self._found_cost, self._known = 1 << 62, 1 << 62
         self._closed: tuple[int, str] | None = None  # what finished cases prove, and how, where none is kept
@@ -63,17 +71,19 @@ class AssignmentBounds(Bounds):
     @property
     def gaining(self) -> bool:
         """Whether dual ascent, or its cases, may make the bound much better."""
-        return self.core.k <= MOST_PAIRS
+        return self.core.k <= MOST_PAIRS or self._splits
 
     @property
     def early(self) -> bool:
         """Whether they get their share at once: searches of so few nodes are soon done."""
-        return self.core.k <= MOST_PAIRS
+        return self.core.k <= MOST_PAIRS or self._splits
 
     @property
     def check_seconds(self) -> float:
         """An estimate of what a check takes."""
         k, proof = self.core.k, self._proof
+        if isinstance(proof, SplitBound):
+            return _seconds_by_nodes(self.core) + CUBE_SECONDS * k**3
         if proof is None or proof.by == BY_DEGREES:
             return 0.0
         if proof.by == BY_NODES:
@@ -95,9 +105,15 @@ class AssignmentBounds(Bounds):
 
     def _more(self, best: int) -> bool:
         """A piece of work; False: there is none left."""
+        if self._splits and not self._sweeps_now():
+            return self._split(best)
         if self.core.k > MOST_PAIRS or self.core.k < 1:
             return False
-        if 8 * self.core.k**4 * (1 if self._stage < 2 else self.core.k // 2 + 1) > self.most_bytes:
+        k = self.core.k
+        if (
+            8 * (k**4 * (1 if self._stage < 2 else k // 2 + 1) if k <= MOST_CASES else 4 * k**3)
+            > self.most_bytes
+        ):
             return False
         if self._stage == 1:
             return self._ascend(best)
@@ -107,14 +123,39 @@ class AssignmentBounds(Bounds):
             self._cases = Cases(self.core, self._root, self._one, self.compiled)
         return self._branch(best)
 
+    def _sweeps_now(self) -> bool:
+        """Whether dual ascent, which is beside a split until one of them is done, has its turn."""
+        k = self.core.k
+        self._pieces += 1
+        room = k <= MOST_PAIRS and 8 * k**3 * max(4, k if k <= MOST_CASES else 0) <= self.most_bytes
+        return self._stage == 1 and room and self._pieces % (SPLIT_STEPS + SWEEPS) > SPLIT_STEPS
+
+    @property
+    def _splits(self) -> bool:
+        """Whether a split is to be found, or made better."""
+        k, begun = self.core.k, self._splitting
+        if begun is not None:
+            return not begun.done
+        return not self._plain and LEAST_SPLIT <= k <= MOST_SPLIT and 256 * k * k <= self.most_bytes
+
+    def _split(self, best: int) -> bool:
+        """A step of it."""
+        if self._splitting is None:
+            self._splitting = Splitting(self.core, self.compiled)
+        self._splitting.step(best)
+        proof = self._splitting.proof
+        if proof is not None and proof.lower > self.value:
+            self._proof = proof
+        return True
+
     def _first(self) -> None:
         """Degrees where all weights are one number, else, or where that may tell more, each node alone."""
         core = self.core
         with suppress(BadCertificate):  # of other weights
             self._take(degree_sum(core), BY_DEGREES, NONE)
         large = core.k > MOST_NODES or 32 * core.k**2 > self.most_bytes
-        plain = self._proof is not None and not core.linear.nnz  # where nodes tell no more than degrees
-        if large or (plain and core.k > MOST_PAIRS):
+        self._plain = self._proof is not None and not core.linear.nnz
+        if large or (self._plain and core.k > MOST_PAIRS):
             return
         costs = node_costs(core)
         top = least_assignment(costs, self.compiled)[1]
@@ -132,15 +173,16 @@ class AssignmentBounds(Bounds):
             self._one = parts_of(tables)
             if not self._one:  # numbers too large for products of them
                 return False
-            self._root, self._sweeps = state_of(tables, self._one), 0
+            make = state_of if self._fits_cases else Lean
+            self._root, self._sweeps = make(tables, self._one), 0
         root = self._root
         gained = root.sweep(self.compiled)
         self._sweeps += 1
         lower = rounded(-(-root.bound // self._one), self.core.scale)
         if lower > self.value:
             self._proof = AssignmentBound(
-                lower, BY_PAIRS, BY_PAIRS, self._one, root.top.copy(), root.rows.reshape(-1).copy(),
-                root.columns.reshape(-1).copy(), np.array([-1]),
+                lower, BY_PAIRS, BY_PAIRS, self._one, root.top.copy(), root.rows.flatten(),
+                root.columns.flatten(), np.array([-1]),
             )  # fmt: skip
         gap = self._one * best - root.bound
         few = self._sweeps > 60 and gained < max(1, (CASE_GAIN if self._fits_cases else LEAST_GAIN) * gap)
@@ -184,7 +226,7 @@ class AssignmentBounds(Bounds):
         """[k] int64, one that costs less than the caller's."""
         return self.found if self._found_cost < self._known else None
 
-    def proof(self) -> AssignmentBound | None:
+    def proof(self) -> AssignmentBound | SplitBound | None:
         """What proves the bound."""
         return self._proof
 

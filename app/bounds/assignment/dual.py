@@ -25,6 +25,7 @@ from app.native.library import address, function
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 LINEAR = function("lk_assignment_linear", Long, *(Pointer,) * 4, returns=Long)
 ASCEND = function("lk_assignment_ascend", Long, Long, *(Pointer,) * 5, returns=Long)
+LEAN = function("lk_assignment_lean", Long, Long, *(Pointer,) * 6, returns=Long)
 FAR = (1 << 63) - 1
 MOST_PARTS = 1 << 12
 
@@ -113,3 +114,42 @@ def state_of(tables: Tables, one: int) -> State:
     square = np.multiply.outer(a * one, b).transpose(0, 2, 1, 3).copy()
     none = (np.zeros((k,) * 3, dtype=np.int64) for _ in range(2))
     return State(constant * one, linear * one, square, np.zeros(k, dtype=np.int64), *none)
+
+
+class Lean:
+    """The same sweeps of a question whose products have no room: what is left of them is found from
+    multipliers when it is needed.
+
+    bound      R      linear [k, k] L      turn   how many sweeps were made      top [k]
+    """
+
+    def __init__(self, tables: Tables, one: int) -> None:
+        a, b, linear, constant = tables
+        k = len(a)
+        self._a, self._b = np.ascontiguousarray(a * one), b
+        self.bound, self.linear, self.turn = constant * one, linear * one, 0
+        self.top = np.zeros(k, dtype=np.int64)
+        self._rows, self._columns = (np.zeros((k,) * 3, dtype=np.int64) for _ in range(2))
+
+    def sweep(self, compiled: bool) -> int:
+        """One sweep; returns what the bound gains."""
+        arrays = self._a, self._b, self.linear, self._rows, self._columns, self.top
+        if compiled and LEAN is not None:
+            gained = LEAN(len(self.top), self.turn, *map(address, arrays))
+            if gained == FAR:
+                raise MemoryError
+        else:
+            gained = plain.ascend_lean(self.turn, *arrays)
+        self.bound += gained
+        self.turn += 1
+        return gained
+
+    @property
+    def rows(self) -> np.ndarray:
+        """[k, k, k] the multipliers of rows (witness.py: left_by), a copy."""
+        return np.ascontiguousarray(self._rows.transpose(1, 2, 0))
+
+    @property
+    def columns(self) -> np.ndarray:
+        """[k, k, k] those of places, a copy."""
+        return np.ascontiguousarray(self._columns.transpose(1, 2, 0))

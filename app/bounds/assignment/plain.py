@@ -12,8 +12,7 @@ def assign(costs: np.ndarray, u: np.ndarray, v: np.ndarray, row_of: np.ndarray) 
     Returns the sum of u and v.
     """
     k = len(costs)
-    u[:], v[:], row_of[:] = 0, 0, -1
-    for root in range(k):
+    for root in _reduced(costs, u, v, row_of):
         row, last, end, shift = root, -1, -1, 0
         least, before = np.full(k, FAR, dtype=np.int64), np.full(k, -1, dtype=np.int64)
         done = np.zeros(k, dtype=bool)
@@ -39,6 +38,22 @@ def assign(costs: np.ndarray, u: np.ndarray, v: np.ndarray, row_of: np.ndarray) 
     return int(u.sum() + v.sum())
 
 
+def _reduced(costs: np.ndarray, u: np.ndarray, v: np.ndarray, row_of: np.ndarray) -> list[int]:
+    """Multipliers to begin with: the least of each column, then of each row; a row gets the first free column
+    that is least for it. Returns the rows that get none.
+    """
+    row_of[:], v[:], left = -1, costs.min(axis=0, initial=FAR), []
+    for i in range(len(costs)):
+        line = costs[i] - v
+        u[i] = line.min()
+        free = np.flatnonzero((line == u[i]) & (row_of < 0))
+        if len(free):
+            row_of[free[0]] = i
+        else:
+            left.append(i)
+    return left
+
+
 def _share_out(linear: np.ndarray, square: np.ndarray, rows: np.ndarray) -> None:
     """Share out what variables cost among the rows of their products."""
     k, every = len(linear), np.arange(len(linear))
@@ -50,6 +65,34 @@ def _share_out(linear: np.ndarray, square: np.ndarray, rows: np.ndarray) -> None
     more = np.repeat(lost[:, :, :, None], k, axis=3)
     more[:, every, :, every] = 0
     square += more
+
+
+def ascend_lean(
+    turn: int, a: np.ndarray, b: np.ndarray, linear: np.ndarray, rows: np.ndarray, columns: np.ndarray,
+    top: np.ndarray,
+) -> int:  # fmt: skip
+    """One sweep without products (dual.py: Lean); returns what the bound gains."""
+    k, every = len(linear), np.arange(len(linear))
+    u, v, row_of = (np.zeros(max(k - 1, 0), dtype=np.int64) for _ in range(3))
+    if turn and k > 1:
+        share = linear // (k - 1)
+        linear -= share * (k - 1)
+        rows -= share
+        rows[every, every] += share
+    for step in range(k * k if k > 1 else 0):
+        i, x = divmod(step if turn % 2 or not turn else k * k - 1 - step, k)
+        part = np.outer(a[i], b[x]) - rows[:, i, x][:, None] - columns[:, i, x][None, :]
+        if turn:
+            part += np.outer(a[:, i], b[:, x]) - rows[i] - columns[x]
+        nodes, places = (np.delete(every, at) for at in (i, x))
+        linear[i, x] += assign(np.ascontiguousarray(part[np.ix_(nodes, places)]), u, v, row_of)
+        rows[nodes, i, x] += u
+        columns[places, i, x] += v
+    u, v, row_of = (np.zeros(k, dtype=np.int64) for _ in range(3))
+    gained = assign(linear, u, v, row_of)
+    top += u
+    linear -= u[:, None] + v[None, :]
+    return gained
 
 
 def ascend(

@@ -24,21 +24,23 @@ def node_costs(core: Quadratic) -> np.ndarray:
     The least sum of products of two rows pairs the smallest of one with the largest of the other (Gilmore
     1962, Lawler 1963), diagonals left out. Where the graphs are not symmetric it is of rows, as is the cost.
     """
-    first, second = _sorted_rows(core.a), -_sorted_rows(-core.b)
+    return row_products(core.a.toarray(), core.b.toarray()) + core.linear.toarray()
+
+
+def row_products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """[k, k] int64, the least sum of products of row i of a and row x of b [k, k], diagonals left out."""
+    first, second = _sorted_rows(a), -_sorted_rows(-b)
     used = first.any(axis=0) & second.any(axis=0)
     first, second = first[:, used], second[:, used]
     largest = int(np.abs(first).max(initial=0)) * int(np.abs(second).max(initial=0)) * first.shape[1]
     if largest < EXACT_FLOAT:  # whole numbers that float64 adds exactly, in any order
-        found = (first.astype(np.float64) @ second.T.astype(np.float64)).astype(np.int64)
-    else:
-        found = first @ second.T
-    return found + core.linear.toarray()
+        return (first.astype(np.float64) @ second.T.astype(np.float64)).astype(np.int64)
+    return first @ second.T
 
 
-def _sorted_rows(matrix: sp.csr_array) -> np.ndarray:
-    """[k, k - 1] int64, each row in ascending order, without the 0 of the diagonal."""
-    k = matrix.shape[0]
-    full = matrix.toarray()
+def _sorted_rows(full: np.ndarray) -> np.ndarray:
+    """[k, k - 1] int64, each row in ascending order, without the diagonal."""
+    k = len(full)
     if not k:
         return full
     rest = full[~np.eye(k, dtype=bool)].reshape(k, k - 1)

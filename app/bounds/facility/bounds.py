@@ -12,6 +12,7 @@ from app.bounds.facility.covering import CoverCases, Pool
 from app.bounds.facility.dual import NOTHING, Cases
 from app.bounds.facility.lists import ENTRY_SECONDS as LISTED_SECONDS
 from app.bounds.facility.lists import ListCases
+from app.bounds.facility.packing import CoverPacking
 from app.bounds.facility.reach import MOST_ENTRIES, ListReach
 from app.bounds.facility.witness import CenterBound, FacilityBound
 from app.bounds.highs import available
@@ -19,9 +20,11 @@ from app.errors import Halted
 from app.graphs.facility import Sites
 from app.toolbox import Bounds
 
-MIDDLE, ABOVE, BEST = "middle", "above", "best"  # which radius is tried
+PACKED, MIDDLE, ABOVE, BEST = "packed", "middle", "above", "best"  # which radius is tried
 PASSES = ((MIDDLE, 1), (ABOVE, 50), (BEST, 1000), (ABOVE, 2000), (BEST, 1 << 40))  # by so many cases
 COVER_PASSES = ((MIDDLE, 1), (MIDDLE, 60), (MIDDLE, 1000), (BEST, 4000), (MIDDLE, 20000), (BEST, 1 << 40))
+LIST_PASSES = ((PACKED, 0), *COVER_PASSES)  # without a table
+FINE = 256  # packings: radii that differ by less than so small a part are left to covers
 TABLE_SHARE = 0.25  # of a time limit, for a table
 NEAR = 1.0  # of any gap cases may prove the best solution
 ENTRY_SECONDS = 2e-8  # of checking a row, for each entry
@@ -110,8 +113,9 @@ class RadiusBounds(Bounds):
     cases first; what these do not decide is tried by more of them later, and at last the radius of the best
     solution itself. Choices that are met on the way may be better than that.
 
-    Without a table lists serve all radii up to that of the best solution; where these have no room they are
-    made for each radius that is tried, and radii at which there is none for them are not proved.
+    Without a table packings come before covers, until radii differ by little: they take fewer steps. Lists
+    serve all radii up to that of the best solution; where these have no room they are made for each radius
+    that is tried, and radii at which there is none for them are not proved.
     """
 
     closing, near = True, NEAR
@@ -129,12 +133,16 @@ class RadiusBounds(Bounds):
         self._pool = Pool() if covers and available() else None
         self.gaining = self.leads = self._pool is not None
         self._passes = PASSES if self._pool is None else COVER_PASSES
+        if self._pool is not None and not isinstance(sites, Sites):
+            self._passes = LIST_PASSES
+        self._entries_of_best = 0  # pairs that a check of the best bound lists, at most, without a table
+        self._rest: tuple[np.ndarray, np.ndarray] | None = None  # where the last packing came to rest
         none = np.zeros(0, dtype=np.int64)
         self.best: Proof = FacilityBound(0, NOTHING, 1, none.reshape(0, sites.n), none, none)
         self.found: np.ndarray | None = None
         self._radius = self._known = sites.value(start)
         self._low, self._high, self._pass = -1, 0, -1  # numbers of radii: proved, and not in this pass
-        self._tried: Cases | CoverCases | None = None
+        self._tried: Cases | CoverCases | CoverPacking | None = None
         self._kept: tuple[int, Any] = -1, None  # what was tried of the best radius, and its number
         self._at, self._first, self._stride, self._end = 0, True, 1, math.inf
 
@@ -152,7 +160,7 @@ class RadiusBounds(Bounds):
     def check_seconds(self) -> float:
         """An estimate of what a check takes."""
         if not isinstance(self.sites, Sites):
-            return LISTED_SECONDS * len(self.best.customers) * self.sites.m if self.value else 0.0
+            return LISTED_SECONDS * self._entries_of_best
         if isinstance(self.best, CenterBound):
             rows = COLUMN_SECONDS + SHARE_SECONDS * len(self.best.cases.rows)
             return rows * self.sites.m * len(self.best.customers)
@@ -175,10 +183,12 @@ class RadiusBounds(Bounds):
                 return self.value < self._radius
         return False
 
-    def _go_on(self, tried: Cases | CoverCases) -> None:
+    def _go_on(self, tried: Cases | CoverCases | CoverPacking) -> None:
         """A step of what is tried, and what it says of its radius."""
         going = tried.improve(1) and tried.nodes <= self._passes[self._pass][1]
         self._hear(tried)
+        if isinstance(tried, CoverPacking):
+            self._rest = tried.x, tried.y
         if tried.lower >= 1:
             self._take()
         elif tried.solved:
@@ -188,7 +198,7 @@ class RadiusBounds(Bounds):
             self._high, self._tried = self._at, None
             self._stride = max(self._stride // 4, 1)
 
-    def _hear(self, tried: Cases | CoverCases) -> None:
+    def _hear(self, tried: Cases | CoverCases | CoverPacking) -> None:
         """The best choice that was met, where it is better."""
         if tried.found is None or not (self._pool is not None or tried.solved):
             return
@@ -200,7 +210,9 @@ class RadiusBounds(Bounds):
         """The next radius to try, None where its lists have no room; False: none is left."""
         passes, top = self._passes, min(self._number(self._radius), self._beyond - 1)
         self._high = min(self._high, top + 1)
-        while self._high - self._low <= 1 or (self._high <= top and passes[self._pass][0] == BEST):
+        while self._high - self._low <= self._least_step or (
+            self._high <= top and passes[self._pass][0] == BEST
+        ):
             self._pass += 1
             if self._low >= top or self._pass >= len(passes):
                 return False
@@ -208,7 +220,7 @@ class RadiusBounds(Bounds):
         which = passes[self._pass][0]
         if self._first:  # a customer costs as much anywhere
             self._at = max(self._number(int(self.sites.cheapest.max(initial=0))), min(1, top))
-        elif which == MIDDLE:
+        elif which in (PACKED, MIDDLE):
             self._at = (self._low + self._high) // 2
         else:
             self._at = top if which == BEST else min(self._low + self._stride, self._high - 1)
@@ -223,6 +235,12 @@ class RadiusBounds(Bounds):
             return False
         return True
 
+    @property
+    def _least_step(self) -> int:
+        """Between the best radius that is proved and the least that is not, in this pass."""
+        packed = self._pass >= 0 and self._passes[self._pass][0] == PACKED
+        return max(1, self._low // FINE) if packed else 1
+
     def _number(self, radius: int) -> int:
         """Of a radius, among all costs; without a table all whole numbers are radii."""
         return int(np.searchsorted(self.sites.radii, radius)) if isinstance(self.sites, Sites) else radius
@@ -230,8 +248,10 @@ class RadiusBounds(Bounds):
     def _radius_of(self, number: int) -> int:
         return int(self.sites.radii[number]) if isinstance(self.sites, Sites) else number
 
-    def _question(self, radius: int) -> Cases | CoverCases:
+    def _question(self, radius: int) -> Cases | CoverCases | CoverPacking:
         """Whether any choice has all customers below a radius."""
+        if self._passes[self._pass][0] == PACKED:
+            return CoverPacking(self.sites, radius, self._reach_of(radius), self._rest)
         if self._pool is not None:
             found = CoverCases(self.sites, radius, self._pool, self._reach_of(radius))
             found.end = self._end
@@ -261,6 +281,8 @@ class RadiusBounds(Bounds):
         radius = self._radius_of(self._at)
         if radius > self.value:
             self.best = self._tried.certificate(radius)
+            if self._reach is not None:
+                self._entries_of_best = self._reach.entries_of(self.best.customers)
         self._low, self._tried = max(self._low, self._at), None
         self._stride *= 2
 

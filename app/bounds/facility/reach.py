@@ -190,6 +190,15 @@ class ListReach:
         found._take(radius)
         return found
 
+    def entries_of(self, customers: np.ndarray) -> int:
+        """How many facilities customers [k] have, at the largest radius."""
+        return int(np.diff(self._made.indptr)[customers].sum())
+
+    @property
+    def near(self) -> sp.csr_array:
+        """[n, m] float64, 1 where a facility has a customer."""
+        return self._near
+
     def of(self, u: int) -> np.ndarray:
         """[k] the facilities that have a customer, ascending."""
         return self._near.indices[self._near.indptr[u] : self._near.indptr[u + 1]]
