@@ -20,7 +20,15 @@ from app.graphs.graph import Graph
 from app.problems.coloring import GraphColoring
 from app.search.coloring.baselines import COLORING_BASELINES, scans
 from app.search.coloring.kernel import ColoringKernel, extend
-from app.search.coloring.search import LEAST_MOVES, MOVES, PROBE, ColoringSearch, alike, overlaps
+from app.search.coloring.search import (
+    LEAST_MOVES,
+    MOVES,
+    PROBE,
+    ColoringSearch,
+    alike,
+    overlaps,
+    search_bytes,
+)
 from app.search.coloring.tools import ColoringTools
 from app.search.coloring.walk import BLOCK, Walk, dense, walk_bytes
 from app.search.label_tools import in_order
@@ -290,12 +298,25 @@ def test_what_reductions_know_is_a_bound_before_others_are_looked_for():
 @alone
 def test_the_bytes_of_a_walk_are_those_that_it_takes():
     graph = whole(nx.gnp_random_graph(300, 0.3, seed=1))
-    start = np.arange(graph.n) % 200
+    start = np.arange(graph.n) % 199
     tracemalloc.start()
-    Walk(graph).begin(200, start, 1)
+    walk = Walk(graph)
+    walk.begin(200, start, 1)
+    walk.begin(199, start, 1)  # where the other one is not held as well
     taken = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 0.7 < taken / walk_bytes(graph, 200) < 1.1
+
+
+@alone
+def test_the_bytes_of_a_search_are_those_that_it_takes(compiled):
+    graph = whole(nx.complete_graph(300))
+    tracemalloc.start()
+    search = ColoringSearch(graph, np.arange(300), 1, 1)
+    search.run(3 * LEAST_MOVES)  # more than a generation
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert search._generation and 0.7 < taken / search_bytes(graph, 300) < 1.1
 
 
 @alone

@@ -18,7 +18,7 @@ import numpy as np
 
 from app.graphs.graph import Graph
 from app.rng import SplitMix
-from app.search.coloring.walk import Walk
+from app.search.coloring.walk import Walk, walk_bytes
 from app.toolbox import ALWAYS, Search
 
 MOVES, DENSE_MOVES = 16, 4  # of the shortest walk for each node; the same of a dense graph
@@ -30,6 +30,11 @@ CYCLE = 10  # generations
 CROSSED = 30_000  # nodes of a graph, up to which states are crossed: else there is one walk
 LONG = 1 << 27  # nodes times nodes times colours, from which the beginning of a walk is slow
 PROBE = 64  # moves that tell how slow
+
+
+def search_bytes(graph: Graph, colors: int) -> int:
+    """Bytes of a search: of its walk, and of the classes of one state against those of another."""
+    return walk_bytes(graph, colors) + (8 * colors**2 if graph.n <= CROSSED else 0)
 
 
 class ColoringSearch(Search):

@@ -12,8 +12,7 @@ from app.graphs.graph import Graph
 from app.graphs.keys import sorted_set
 from app.search.coloring.baselines import COLORING_BASELINES, by_degree, dsatur, largest_first, scans
 from app.search.coloring.kernel import ColoringKernel
-from app.search.coloring.search import ColoringSearch
-from app.search.coloring.walk import walk_bytes
+from app.search.coloring.search import ColoringSearch, search_bytes
 from app.search.core_bounds import InnerBounds
 from app.search.label_tools import LabelTools, in_order
 from app.toolbox import Baseline, Bounds, Instance, Search, rule_of
@@ -115,7 +114,7 @@ class ColoringTools(LabelTools):
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Walks over colourings with conflicts; none where nothing is left, or memory does not hold one."""
         core, colors = self.core, int(start.max(initial=-1)) + 1
-        if not core.n or walk_bytes(core, colors) > self.instance.most_bytes:
+        if not core.n or search_bytes(core, colors) > self.instance.most_bytes:
             return None
         return ColoringSearch(core, start, seed, self.kernel.least, self.instance.compiled)
 

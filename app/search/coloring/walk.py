@@ -107,6 +107,7 @@ class Walk(KernelState):
         self.color, self.best_color = (np.array(color, dtype=np.int32) for _ in range(2))
         if len(self.near) != colors:
             kind = self.near.dtype
+            self.near = self.row = self.until = self.shut = None  # not beside what takes their place
             self.near = np.empty((colors, self.width), dtype=kind)
             across = -(-colors // LANES) * LANES if self.beside is not None else colors
             self.row, self.until = np.empty((self.n, across), kind), np.empty((self.n, colors), np.int32)
