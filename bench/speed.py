@@ -6,9 +6,9 @@
 Records go to runs/bench/PART.json, tables of all recorded parts to docs/measurements/speed.md. --quick
 takes few pairs, writes to runs/bench/quick/ and leaves the document alone. --pairs takes N pairs of each
 case, however long they last (default: 7 to 31, by the time they take). --only measures those cases of parts
-gnn and training whose names have one of these words in them. --python names the interpreter
-of a program that parts gnn, gnn_gradients, rgcn, graphs, links, edges and deep run in a process of its own
-(torch, pyg, dgl): default, the running one.
+gnn and training whose names have one of these words in them, writes to runs/bench/only/ and leaves the
+document alone. --python names the interpreter of a program that parts gnn, gnn_gradients, rgcn, graphs,
+links, edges and deep run in a process of its own (torch, pyg, dgl): default, the running one.
 """
 
 import argparse
@@ -51,6 +51,7 @@ PARTS = {
     "gnn_ranks": "Two ranks against one: full-batch training",
     "exact_ranks": "Two ranks against one: exact search",
 }
+WITH_ONLY = ("gnn", "training")  # parts whose cases --only chooses from
 ON_RANKS = ("ranks", "gnn_ranks", "exact_ranks")  # parts that need several ranks; the others run on one
 
 
@@ -65,6 +66,8 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.pairs is not None and asked.pairs < 1:
         parser.error(f"--pairs: must be at least 1, is {asked.pairs}")
+    if asked.only and (not asked.parts or {*asked.parts} - {*WITH_ONLY}):
+        parser.error(f"--only: chooses cases of {', '.join(WITH_ONLY)}; name these parts, and no others")
     if any("=" not in each for each in asked.python):
         parser.error("--python: must be PROGRAM=PATH, as in dgl=/opt/dgl/bin/python")
     harness.ONLY += asked.only
@@ -93,10 +96,13 @@ def run_part(part: str, quick: bool, pairs: int | None) -> None:
             print(each.line(), flush=True)
     if not speaks:
         return
-    folder = harness.RECORDS / "quick" if quick else harness.RECORDS
+    some = "quick" if quick else "only" if harness.ONLY else ""  # rows that are not to take the place of all
+    folder = harness.RECORDS / some
     command = harness.command_line(MPI.COMM_WORLD.Get_size())
     harness.save(part, found, command, module.about(), folder)
-    if not quick:
+    if not found:
+        print(f"no case was measured; --only {' '.join(harness.ONLY)}", flush=True)
+    if not some:
         harness.write_section(PARTS, folder, harness.DOCUMENT)
 
 

@@ -388,6 +388,10 @@ def test_the_rules_bite(rule, path, line):
         ("import run", {"numpy", "scipy", "mpi4py", "cupy", "networkx"}),
         ("import app.graphs.formats.readers, app.problems.table, app.bounds.cover.table", {"mpi4py", "cupy"}),
         ("import app.main", {"cupy", "matplotlib"}),
+        (
+            "from app import solve",
+            {"app.gnn.saved", "app.gnn.engine", "app.gnn.layers.table", "numpy.f2py", "numpy.testing"},
+        ),
     ],
 )
 def test_what_an_import_loads(statement, unwanted):
@@ -422,7 +426,7 @@ NO_PLOTS = "output.plots=false"
         (
             ["inputs/mvc.toml", "graph.generator=ba", "graph.nodes=40", "graph.d=3", NO_PLOTS],
             0,
-            {*HEAVY, *NETWORKS, "app.problems.maxcut", "app.rl.ppo"},
+            {*HEAVY, *NETWORKS, "app.gnn.layers.table", "app.problems.maxcut", "app.rl.ppo"},
         ),
     ],
 )

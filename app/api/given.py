@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import zip_longest
 from numbers import Number
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from msgspec import structs
@@ -16,8 +16,6 @@ from app.case.graph import WORDS
 from app.comm.group import Group
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
-from app.gnn.rgcn.saved import SavedRgcn
-from app.gnn.saved import SavedModel
 from app.graphs.formats.source import shown
 from app.graphs.ids import ids_of_names
 from app.graphs.nodes.data import NodeTable
@@ -26,7 +24,11 @@ from app.graphs.stream import EdgeStream
 from app.tasks.context import Context
 from app.text import is_whole, show
 
-Model = TypeVar("Model", SavedModel, SavedRgcn)
+if TYPE_CHECKING:  # networks are loaded by calls that train one
+    from app.gnn.rgcn.saved import SavedRgcn
+    from app.gnn.saved import SavedModel
+
+Model = TypeVar("Model", "SavedModel", "SavedRgcn")
 PLAIN = (str, bytes, Number, type(None))
 ORDERED = ("nodes", "edges", "triples", "relations")  # may come of sets
 HINT = "a set of texts has another order in each process, sorted() of it the same"
@@ -102,6 +104,8 @@ class Begun:
         """What weights in memory bring and keys of the settings are read of, where these name none of it:
         positions (gnn.position_work), and layers beside gnn.jump.
         """
+        from app.gnn.saved import SavedModel
+
         model = getattr(self.weights, "model", None)
         if not isinstance(model, SavedModel):
             return {}

@@ -2,13 +2,12 @@
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from app.case.policy import PolicyCase
 from app.errors import CaseError
-from app.gnn.layer_embedding import LayerEmbedding
 from app.gnn.parameters import Parameters
 from app.gnn.small import small_gram, small_product
 from app.gnn.structure2vec import NodeInputs, Structure2Vec
@@ -17,6 +16,9 @@ from app.memory.tiers import TierBudget
 from app.numerics.products import Finish, Operand
 from app.problems.problem import FIRST_ALIVE, Problem
 from app.sparse.batch import StateBatch
+
+if TYPE_CHECKING:
+    from app.gnn.layer_embedding import LayerEmbedding
 
 Array = Any
 # Keys of [policy] that no other model reads.
@@ -347,7 +349,7 @@ def one_tier(policy: PolicyCase) -> CaseError:
     return CaseError(f'memory.fast_mb: policy.model = "{policy.model}" keeps its rows in one tier; {right}')
 
 
-def _make_embedding(policy: PolicyCase, features: int) -> Structure2Vec | LayerEmbedding:
+def _make_embedding(policy: PolicyCase, features: int) -> "Structure2Vec | LayerEmbedding":
     """The embedding a case names. Raises CaseError."""
     if policy.model == "structure2vec":
         return Structure2Vec(
@@ -357,6 +359,8 @@ def _make_embedding(policy: PolicyCase, features: int) -> Structure2Vec | LayerE
     for key in OF_STRUCTURE2VEC:
         if getattr(policy, key) != getattr(PolicyCase(), key):
             raise CaseError(f'policy.{key}: model = "{policy.model}" has none; "structure2vec" has')
+    from app.gnn.layer_embedding import LayerEmbedding  # with all layers, of no use to most policies
+
     return LayerEmbedding(policy.model, policy.layers, policy.dimension, features)
 
 

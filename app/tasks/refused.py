@@ -6,7 +6,6 @@ from typing import Any
 from app.case.config import GRAPH_TABLES, Case, graph_tables, is_relational
 from app.case.policy import PolicyCase
 from app.errors import CaseError
-from app.gnn.rgcn.scorers import SCORERS
 from app.graphs.formats.source import graph_suffix
 from app.graphs.quadratic import QUADRATIC
 from app.partition.order import check_order
@@ -153,6 +152,8 @@ def _refuse_unread_by_relations(case: Case) -> None:
 
 def _unread_of_rgcn(case: Case, usual: Case) -> Iterator[tuple[str, str]]:
     """Keys that others leave nothing to do, and by what they would be read; usual: a case of defaults."""
+    from app.gnn.rgcn.scorers import SCORERS  # of this task alone
+
     rgcn, links = case.rgcn, case.rgcn.goal == "links"
     varied = _varies(case, "rgcn.loss")
     beside, among = rgcn.loss == "sigmoid" or varied, rgcn.loss == "softmax" or varied
