@@ -27,8 +27,8 @@ NORM_EPSILON = 1e-5  # of layer normalisation: added to the variance of a row
 
 
 class Engine(Products, Sums):
-    """Operations on rows, in the buffers of one plan (app/gnn/programs.py): products, with weights and with the
-    graph (app/gnn/products.py), sums over nodes (app/gnn/sums.py), and here what goes row by row.
+    """Operations on rows, in the buffers of one plan (app/gnn/programs.py): products (app/gnn/products.py),
+    sums over nodes (app/gnn/sums.py), and here what goes row by row.
 
     neighbours_of   the product with the adjacency matrix A, on rows partitioned over ranks
     adjoint         the product with A^T, by which gradients go back; of an undirected graph the same
