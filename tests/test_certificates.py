@@ -256,10 +256,10 @@ def test_of_a_finished_search_what_was_proved_before_stays(monkeypatch):
 
 
 def test_colourings_of_sparse_kernels_have_files(monkeypatch):
-    from app.search.clique import tools as clique_tools
+    from app.search.clique import complement as clique_complement
 
     graph = graph_of(nx.gnp_random_graph(60, 0.5, seed=4))
-    monkeypatch.setattr(clique_tools, "COMPLEMENT_EDGES", -1)
+    monkeypatch.setattr(clique_complement, "COMPLEMENT_EDGES", -1)
     tools = tools_of(graph, "clique")
     bounds = tools.bounds()
     bounds.improve(0.0, 3)

@@ -30,8 +30,8 @@ from app.problems.clique import MaximumClique
 from app.rl.qnet import QNetwork
 from app.rl.rollout import rolled_out_one_at_a_time
 from app.rl.weights import default_weights, load_weights
+from app.search.clique import complement as clique_complement
 from app.search.clique import kernel as clique_kernel
-from app.search.clique import tools as clique_tools
 from app.search.clique.kernel import CliqueKernel
 from app.toolbox import verified
 
@@ -248,7 +248,7 @@ def test_toolboxes_find_and_prove_the_optimum(body, reduced, drawn, draws):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clique_kernel, "WORK", 1)
         if body == "sparse":
-            patch.setattr(clique_tools, "COMPLEMENT_EDGES", -1)
+            patch.setattr(clique_complement, "COMPLEMENT_EDGES", -1)
         if best is None:
             with pytest.raises(ValueError, match="not adjacent to all others"):
                 tools_of(graph, weights, inside, outside)
@@ -276,7 +276,7 @@ def test_toolboxes_find_and_prove_the_optimum(body, reduced, drawn, draws):
 @pytest.mark.mpi_skip
 def test_bounds_of_a_sparse_kernel_are_a_colouring_and_what_its_search_leaves_open(monkeypatch):
     graph = random_graph(60, 0.5, 4)
-    monkeypatch.setattr(clique_tools, "COMPLEMENT_EDGES", -1)
+    monkeypatch.setattr(clique_complement, "COMPLEMENT_EDGES", -1)
     tools = tools_of(graph)
     alone = tools.bounds()
     assert not alone.improve(0.0, 3)
@@ -348,7 +348,7 @@ def test_weights_and_fixed_nodes(kind):
 
 def test_a_sparse_kernel_without_its_complement(monkeypatch):
     """The policy is left out, steps decide; the same on any ranks, with kernels and without."""
-    monkeypatch.setattr(clique_tools, "COMPLEMENT_EDGES", -1)
+    monkeypatch.setattr(clique_complement, "COMPLEMENT_EDGES", -1)
     monkeypatch.setattr(clique_kernel, "WORK", 1)
     graph = nx.gnp_random_graph(60, 0.4, seed=5)
     keys = {**QUIET, "search.steps": 10, "search.starts": 3}

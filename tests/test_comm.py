@@ -169,7 +169,7 @@ def test_scratch_memory_is_kept_and_grows(group, device):
 def test_a_rank_that_rests_is_not_taken_for_stuck(monkeypatch):
     """Others may work for longer than the watchdog waits, and are watched themselves."""
     group, beats = Group(WORLD, HostDevice()), []
-    monkeypatch.setattr("app.comm.group.beat", lambda: beats.append(1))
+    monkeypatch.setattr("app.comm.values.beat", lambda: beats.append(1))
     if WORLD.rank == 0:
         time.sleep(0.2)
     group.rest()

@@ -17,7 +17,7 @@ from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.edge_level.entries import PIECE
-from app.gnn.engine import SPREAD_COLUMNS
+from app.gnn.products import SPREAD_COLUMNS
 from app.gnn.training import fit
 from app.graphs.generators.random import erdos_renyi
 from app.graphs.whole import whole_graph

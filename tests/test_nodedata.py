@@ -34,7 +34,7 @@ from app.graphs.formats.planetoid import read_planetoid
 from app.graphs.formats.source import Limits, Source
 from app.graphs.nodes import data as nodedata
 from app.graphs.nodes.memory import table_of_arrays
-from app.partition import nodes
+from app.partition import node_features
 from app.partition.load import load_united
 from app.partition.nodes import deal_node_table, load_node_data
 from app.partition.streams import load_stream
@@ -127,7 +127,7 @@ def assert_equal(found, wanted):
 
 @pytest.mark.parametrize("order", ["natural", "random", "rcm"])
 def test_an_archive_holds_graph_and_nodes(group, folder, order, monkeypatch):
-    monkeypatch.setattr(nodes, "ENTRIES", 20)
+    monkeypatch.setattr(node_features, "ENTRIES", 20)
     monkeypatch.setattr(nodedata, "PIECE_BYTES", 64)
     on_first(group, lambda: np.savez(folder / "g.npz", **arrays()))
     item, data = loaded_data(group, path=[str(folder / "g.npz")], order=order)
@@ -213,7 +213,7 @@ def test_several_labels_for_a_node(group, folder):
 
 
 def test_several_archives_become_one_graph(group, folder, monkeypatch):
-    monkeypatch.setattr(nodes, "ENTRIES", 50)
+    monkeypatch.setattr(node_features, "ENTRIES", 50)
     on_first(group, lambda: [np.savez(folder / f"{i}.npz", **arrays()) for i in range(3)])
     item, data = loaded_data(group, path=[str(folder / f"{i}.npz") for i in range(3)])
     wanted = expected(arrays())

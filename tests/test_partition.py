@@ -20,7 +20,7 @@ from app.graphs.formats.readers import open_edges
 from app.graphs.generators.random import barabasi_albert, erdos_renyi
 from app.graphs.stream import EdgeStream
 from app.partition import assemble as assemble_module
-from app.partition.assemble import assemble, gather_whole
+from app.partition.assemble import EdgeRules, assemble, gather_whole
 from app.partition.even import entries_weights
 from app.partition.families import FAMILIES, Turn, family_names, turn_of
 from app.partition.generated import generate_set
@@ -211,8 +211,8 @@ def test_all_ranks_together_hold_the_graph_of_one(group, solo, name, complement)
     if complement and name == "many rows":
         return
     file = FILES[name]
-    one, one_rows, _ = assemble(solo, file.stream(piece=1000), complement=complement)
-    graph, rows, _ = assemble(group, on_first(group, file.stream), complement=complement)
+    one, one_rows, _ = assemble(solo, file.stream(piece=1000), EdgeRules(complement))
+    graph, rows, _ = assemble(group, on_first(group, file.stream), EdgeRules(complement))
     assert np.array_equal(rows.starts, one_rows.starts)
     for key in ("indices", "weights", "ids", "node_weights"):
         parts, whole = WORLD.allgather(getattr(graph, key)), getattr(one, key)
@@ -228,7 +228,7 @@ def test_all_ranks_together_hold_the_graph_of_one(group, solo, name, complement)
 @pytest.mark.parametrize("name", ["plain", "weights", "ids with gaps", "one node", "no edges"])
 def test_complement(group, name):
     ids, A, _ = FILES[name].dense()
-    graph, _, counts = assemble(group, on_first(group, FILES[name].stream), complement=True)
+    graph, _, counts = assemble(group, on_first(group, FILES[name].stream), EdgeRules(complement=True))
     assert counts == assemble(group, on_first(group, FILES[name].stream))[2]  # what the file held, either way
     missing = ~A & ~np.eye(len(ids), dtype=bool)
     assert np.array_equal(dense_rows(graph)[0], missing[graph.lo : graph.hi])
@@ -239,7 +239,7 @@ def test_complement(group, name):
 def test_a_complement_that_is_too_large_is_refused(group, monkeypatch):
     monkeypatch.setattr(assemble_module, "COMPLEMENT_ENTRIES", 10)
     with pytest.raises(GraphError, match="complement of 50 nodes is too large"):
-        assemble(group, on_first(group, FILES["plain"].stream), complement=True)
+        assemble(group, on_first(group, FILES["plain"].stream), EdgeRules(complement=True))
 
 
 def test_no_nodes(group):
@@ -259,11 +259,11 @@ def test_no_nodes(group):
 )
 def test_what_a_case_does_not_want_is_refused(group, refused, message):
     with pytest.raises(GraphError, match=message) as caught:
-        assemble(group, on_first(group, FILES["plain"].stream), **refused)
+        assemble(group, on_first(group, FILES["plain"].stream), EdgeRules(**refused))
     assert len(set(WORLD.allgather(str(caught.value)))) == 1
     clean = Edges(4, 0, 1)
     clean.u, clean.v = np.array([0, 1]), np.array([1, 2])
-    assert assemble(group, on_first(group, clean.stream), **refused)[0].edges == 2
+    assert assemble(group, on_first(group, clean.stream), EdgeRules(**refused))[0].edges == 2
 
 
 @pytest.mark.parametrize("error", [GraphError("file:3: found x"), ValueError("a bug")])

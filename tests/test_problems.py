@@ -45,7 +45,14 @@ from app.rl.env import codes_of, step_together
 from app.rl.incremental import FullScores, LiveScores, can_follow
 from app.rl.qnet import QNetwork
 from app.rl.replay import BitsReplay, EpisodeReplay
-from app.rl.rollout import Ending, drop_redundant, finished_rollout, roll_out, rolled_out_one_at_a_time
+from app.rl.rollout import (
+    Ending,
+    Terms,
+    drop_redundant,
+    finished_rollout,
+    roll_out,
+    rolled_out_one_at_a_time,
+)
 from app.rl.rules import RULES
 from app.rl.select import Share, top_nodes
 from app.rl.training import train_policy
@@ -534,7 +541,9 @@ def test_a_plain_greedy_decides_what_a_limit_leaves(group, single, name, graph, 
     ]:  # fmt: skip
         net, params = network(name, ranks.device)
         block = make_block(ranks, graph, exchange)
-        cover = roll_out(ranks, net, params, block, "adaptive", 0.1, ending=Ending(finish=True, **limit))
+        cover = roll_out(
+            ranks, net, params, block, "adaptive", 0.1, Terms(ending=Ending(finish=True, **limit))
+        )
         inside = whole_rows(ranks, block, cover.solution_own)
         chosen_at = whole_rows(ranks, block, cover.chosen_at_own)
         assert feasible(A, inside) and cover.objective == inside.sum()

@@ -19,9 +19,10 @@ from app.gnn.archive import load_archive
 from app.gnn.optim import Adam
 from app.gnn.rgcn import basis
 from app.gnn.rgcn.features import Features
+from app.gnn.rgcn.grid import choose_placement
 from app.gnn.rgcn.model import RGCN, Drops, NetShape, OneHotLayer, RelationalLayer
 from app.gnn.rgcn.saved import SavedRgcn, edges_digest, load_rgcn, save_rgcn
-from app.gnn.rgcn.training import Course, Targets, choose_placement, train_rgcn
+from app.gnn.rgcn.training import Course, Targets, train_rgcn
 from app.graphs.generators.random_triples import random_labels, random_triples
 from app.graphs.nodes.data import DenseFeatures, SparseFeatures
 from app.graphs.triples.data import NodeLabels, Triples, read_triples_npz

@@ -20,7 +20,14 @@ from app.problems.mvc import MinimumVertexCover
 from app.recipes import PAPER_POLICY
 from app.rl import compact, rollout
 from app.rl.qnet import QNetwork
-from app.rl.rollout import count_chosen, drop_redundant, finished_rollout, roll_out, rolled_out_one_at_a_time
+from app.rl.rollout import (
+    Terms,
+    count_chosen,
+    drop_redundant,
+    finished_rollout,
+    roll_out,
+    rolled_out_one_at_a_time,
+)
 from app.rl.rules import RULES
 
 POLICIES = {
@@ -47,7 +54,9 @@ def cover_and_check(group, graph, policy, rule, exchange="auto", full=False):
     net, params = network(group, policy)
     block = make_block(group, graph, exchange)
     seen = []
-    cover = roll_out(group, net, params, block, rule, 0.05, lambda count, env: seen.append(count), full)
+    cover = roll_out(
+        group, net, params, block, rule, 0.05, Terms(progress=lambda count, env: seen.append(count)), full
+    )
     chosen_at = whole_rows(group, block, cover.chosen_at_own)
     inside = whole_rows(group, block, cover.solution_own)
     n, edges, _ = graph
@@ -155,7 +164,7 @@ def test_large_graphs_are_looked_at_more_often(group, monkeypatch):
         monkeypatch.setattr(rollout, "PIECE_WORK", work)
         assert rollout.piece_steps(blocks[:1]) == steps
         told = mock.Mock()
-        cover = roll_out(group, net, params, blocks[0], "single", 0.1, told)
+        cover = roll_out(group, net, params, blocks[0], "single", 0.1, Terms(progress=told))
         assert cover.evaluations == whole[0]
         assert told.call_count >= whole[0] // steps
     monkeypatch.setattr(rollout, "PIECE_WORK", 4 * entries)

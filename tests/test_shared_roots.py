@@ -20,7 +20,7 @@ from app.bounds.shared_roots import SharedRoots
 from app.graphs.derived import complement
 from app.log import Log
 from app.search import shared_tree
-from app.search.clique import tools as clique_tools
+from app.search.clique import complement as clique_complement
 from app.search.shared_tree import CliqueTree, CoverTree, suits
 from app.solver.budget import Budget
 from app.solver.exact import Exact
@@ -395,7 +395,7 @@ def test_dense_graphs_are_proved_on_any_ranks(problem, starts):
 
 
 def test_ranks_share_the_search_of_a_sparse_kernel(monkeypatch):
-    monkeypatch.setattr(clique_tools, "COMPLEMENT_EDGES", -1)
+    monkeypatch.setattr(clique_complement, "COMPLEMENT_EDGES", -1)
     monkeypatch.setattr("app.search.clique.kernel.WORK", 1)
     pairs = nx.gnp_random_graph(70, 0.5, seed=2)
     size = max(map(len, nx.find_cliques(pairs)))

@@ -1,4 +1,4 @@
-"""app/gnn/engine: products and gradients that take the place of their operand have the bits of new rows."""
+"""app/gnn/products: products and gradients that take the place of their operand have the bits of new rows."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,10 @@ from helpers import EXCHANGES, growing_graph, make_block
 from layer_models import own_rows
 from mpi4py.MPI import COMM_WORLD as WORLD
 
-from app.gnn.engine import SPREAD_COLUMNS, Engine
+from app.gnn.engine import Engine
 from app.gnn.neighbours import Neighbours
 from app.gnn.parameters import Parameters
+from app.gnn.products import SPREAD_COLUMNS
 from app.numerics.elementwise import Dropout
 from app.numerics.products import ROWS_THROUGH
 

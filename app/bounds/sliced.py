@@ -13,7 +13,7 @@ RECENT = 0.5  # of the longest step, that it counts for less after each later on
 class SlicedBounds(ABC):
     """A bound of one graph or metric that is improved while there is time.
 
-    The solver has it as Bounds of a core (app/toolbox.py, app/search/core_bounds.py).
+    The solver has it as Bounds of a core (app/tools.py, app/search/core_bounds.py).
 
     method          how it was found; "": no bound yet
     optimum         a solution that is as good as the bound, once the bound's own search has found one

@@ -1,9 +1,9 @@
 """ByPieces: an engine's operations on features that lie in the slow tier, a piece of the rows at a time.
 
-Every operation here makes the bits of its counterpart on whole features (engine.py): rows are worked on
-alone, and sums over rows are trees over row blocks, of which a piece has whole subtrees. An operation on a
-piece is one of the program's operations, so that the plan of memory sees the pieces as tensors, may keep some
-of them, and brings the next one while one is worked on.
+Every operation here makes the bits of its counterpart on whole features (products.py, sums.py, engine.py):
+rows are worked on alone, and sums over rows are trees over row blocks, of which a piece has whole subtrees.
+An operation on a piece is one of the program's operations, so that the plan of memory sees the pieces as
+tensors, may keep some of them, and brings the next one while one is worked on.
 """
 
 from collections.abc import Callable

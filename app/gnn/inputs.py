@@ -13,7 +13,7 @@ from app.gnn.scale import Scale
 from app.graphs.nodes.data import NodeData, rows_per_piece
 from app.memory.slow_rows import SlowRows
 from app.memory.tiers import TierBudget
-from app.partition.nodes import InMemory, MakeRoom
+from app.partition.dealer import InMemory, MakeRoom
 from app.sparse.rowblock import RowBlock
 
 Array = Any

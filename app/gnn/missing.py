@@ -29,7 +29,7 @@ from app.gnn.scale import known_of, known_or_zero, pieces_of
 from app.graphs.members import Members
 from app.graphs.nodes.data import NodeData, rows_per_piece
 from app.memory.slow_rows import read_over
-from app.partition.nodes import InMemory, MakeRoom, Room
+from app.partition.dealer import InMemory, MakeRoom, Room
 from app.sparse.rowblock import RowBlock
 from app.watchdog import beat
 

@@ -37,9 +37,10 @@ from app.case.gnn import GnnCase
 from app.case.rules.networks import OF_RANKINGS
 from app.comm.tree import owned_roots
 from app.gnn.embed.views import VIEWS
-from app.gnn.engine import KEPT_COLUMNS, Engine, power_of
+from app.gnn.engine import Engine
 from app.gnn.model import layer_specs, rows_apart
 from app.gnn.pieces import cut_rows
+from app.gnn.products import KEPT_COLUMNS, power_of
 from app.gnn.reach import copied_shares, expected_shares, fewer_edges, whole_below
 from app.gnn.rehearsal import DenseWidth, Sizes, SparseWidth, rehearse
 from app.graphs.nodes.data import SPLITS

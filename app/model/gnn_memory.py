@@ -17,7 +17,7 @@ before training
 in training
     buffers          under a limit that they pass: what is alive at once, as far as the limit; else
                      4 n_p columns of the plan (gnn/buffers.py): L of a layer's width and one of
-                     SPREAD_COLUMNS (gnn/engine.py); MG-GCN: L + 1 of a layer's width
+                     SPREAD_COLUMNS (gnn/products.py); MG-GCN: L + 1 of a layer's width
     on their way     under a limit with a file: pages of what is loaded and of what is stored at once
     exchange         halo: 4 (n_p + ghosts + sent) of the widest operand; gather: 4 n of it; staged: two
                      stages of the largest rank (MG-GCN's broadcast buffers). Where some columns of rows
@@ -54,10 +54,10 @@ import numpy as np
 from app.gnn.edge_level.entries import LARGE_PIECE, PIECE
 from app.gnn.embed import spectral
 from app.gnn.embed.views import VIEWS
-from app.gnn.engine import KEPT_COLUMNS
 from app.gnn.layers.table import LAYERS
 from app.gnn.model import Model, case_reads_loops, layer_specs
 from app.gnn.positions import width_of
+from app.gnn.products import KEPT_COLUMNS
 from app.gnn.propagation import ARRAYS, COLUMNS
 from app.gnn.reach import MOST_ENTRIES, widest_products
 from app.memory.operations import Operation

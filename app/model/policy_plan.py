@@ -33,7 +33,7 @@ from app.problems.table import (
 )
 from app.rl.qnet import QNetwork
 from app.rl.weights import default_weights, load_weights
-from app.search.clique.tools import COMPLEMENT_EDGES
+from app.search.clique.complement import COMPLEMENT_EDGES
 
 TOUR_BYTES = 3000  # of a city: tours of many starts, neighbours, bounds (measured: 50,000, 100,000)
 CANDIDATES = tuple(1 << k for k in range(11))  # numbers of ranks among which the fastest is named

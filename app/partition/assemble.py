@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from app import stopping
+from app.case.graph import GraphCase
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import GraphError, Halted
@@ -64,31 +65,42 @@ class Built:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class EdgeRules:
+    """What a table [graph] wants of a stream's edges.
+
+    complement               True: the graph of the missing edges
+    self_loops, duplicates   "error": edges that have any are refused
+    """
+
+    complement: bool = False
+    self_loops: str = "drop"
+    duplicates: str = "merge"
+
+    @classmethod
+    def of(cls, table: GraphCase) -> "EdgeRules":
+        """Of a table [graph]."""
+        return cls(table.complement, table.self_loops, table.duplicates)
+
+
+AS_THEY_ARE = EdgeRules()
+
+
 def assemble(
-    group: Group,
-    stream: Any,
-    *,
-    blocks: int = 0,
-    cuts: np.ndarray | None = None,
-    complement: bool = False,
-    self_loops: str = "drop",
-    duplicates: str = "merge",
-    balance: str = "edges",
-    parts: bool = False,
-    neighbours: str = "both",
-) -> tuple[Graph, RowPartition, EdgeCounts]:
+    group: Group, stream: Any, rules: EdgeRules = AS_THEY_ARE, *, blocks: int = 0,
+    cuts: np.ndarray | None = None, balance: str = "edges", parts: bool = False, neighbours: str = "both",
+) -> tuple[Graph, RowPartition, EdgeCounts]:  # fmt: skip
     """This rank's rows of the graph that a stream describes.
 
     stream       an EdgeStream on rank 0; other ranks pass None
     blocks, cuts for a set of graphs that share them; 0 and None: by this graph alone
-    complement   True: the graph of the missing edges
     parts        True: every rank passes the same stream, and reads its own part of it
     neighbours   "in", "out": of a directed graph, see graphs/rows.py
     Ranks        all call; errors of the reader are raised on all
     """
     built = build(group, stream, blocks, cuts, balance, parts, neighbours)
-    refuse_unwanted(built, self_loops, duplicates)
-    graph = complement_of(group, built.graph) if complement else built.graph
+    refuse_unwanted(built, rules)
+    graph = complement_of(group, built.graph) if rules.complement else built.graph
     return graph, built.rows, built.counts
 
 
@@ -137,12 +149,12 @@ def build(
     return Built(graph, rows, counts, block_ends, dict(zip(STEPS, np.diff(times).tolist())))
 
 
-def refuse_unwanted(built: Built, self_loops: str, duplicates: str) -> None:
+def refuse_unwanted(built: Built, rules: EdgeRules) -> None:
     """Raise where a case wants no loops or no repeats ("error"), on all ranks alike."""
     name, counts = built.graph.name, built.counts
-    if self_loops == "error":
+    if rules.self_loops == "error":
         _refuse(counts.loops, name, "self loops", "graph.self_loops", "drop")
-    if duplicates == "error":
+    if rules.duplicates == "error":
         _refuse(counts.repeats, name, "repeated edges", "graph.duplicates", "merge")
 
 

@@ -8,7 +8,7 @@ from app.comm.group import Group
 from app.errors import CaseError
 from app.graphs.covering import COVERING, count_candidates
 from app.graphs.formats.source import Limits
-from app.partition.assemble import build, complement_of, refuse_unwanted
+from app.partition.assemble import EdgeRules, build, complement_of, refuse_unwanted
 from app.partition.cache import Cache
 from app.partition.generated import generate_set, generate_united
 from app.partition.loaded import Loaded
@@ -165,7 +165,7 @@ def read_paths(
         built = build(group, source, 0, None, case.parallel.partition, parts, neighbours)
         origin = "file"
         if not is_quadratic(case):
-            refuse_unwanted(built, table.self_loops, table.duplicates)
+            refuse_unwanted(built, EdgeRules.of(table))
         cache.keep(built)
     graph = complement_of(group, built.graph) if table.complement else built.graph
     warnings = (

@@ -17,9 +17,9 @@ from app.graphs.series import (
     open_series,
     read_shared,
 )
+from app.partition.dealer import own_old_rows
 from app.partition.ids import ids_on_first
 from app.partition.loaded import Loaded
-from app.partition.nodes import own_old_rows
 from app.partition.scatter import rounds, send_rows
 
 READING = "reading the series"

@@ -14,7 +14,7 @@ from app.graphs.formats.source import trace
 from app.graphs.graph import Graph
 from app.graphs.stream import EdgeStream
 from app.graphs.union import unite
-from app.partition.assemble import assemble
+from app.partition.assemble import EdgeRules, assemble
 from app.partition.loaded import Loaded
 from app.partition.members import share_members
 from app.partition.metric import share_deliveries, share_metric
@@ -103,10 +103,9 @@ def _open_same(path: str, table: GraphCase, limit: int) -> EdgeStream | None:
 
 def load_stream(group: Group, source: Any, table: GraphCase, case: Case) -> Loaded:
     """The graph of a stream on rank 0 (others pass None), as a [graph] table wants it. Ranks: all call."""
-    graph, rows, counts = assemble(
-        group, source, complement=table.complement, self_loops=table.self_loops, duplicates=table.duplicates,
-        balance=case.parallel.partition, neighbours=directions(case, table.neighbours),
-    )  # fmt: skip
+    balance, neighbours = case.parallel.partition, directions(case, table.neighbours)
+    rules = EdgeRules.of(table)
+    graph, rows, counts = assemble(group, source, rules, balance=balance, neighbours=neighbours)
     warnings = (*(source.warnings if source is not None else ()), *undirected_words(table, graph))
     metric = share_metric(group, source.metric if source is not None else None)
     deliveries = share_deliveries(group, source.deliveries if source is not None else None)

@@ -201,34 +201,41 @@ class Ending:
 FRESH, COMPLETE = FirstState(), Ending()
 
 
+@dataclass(frozen=True)
+class Terms:
+    """Where a rollout begins and when it ends, and who is told of it.
+
+    progress   called with the number of selections: after each, or every `piece_steps` of one node
+    watch      called at first with a function that tells, before any selection, how many there were, and by
+               chosen_at_own what they chose; of a greedy that goes on nothing
+    """
+
+    first: FirstState = FRESH
+    ending: Ending = COMPLETE
+    progress: Callable[[int, Environment], None] = lambda evaluations, env: None
+    watch: Callable[[Callable[[], tuple[int, np.ndarray]]], None] = lambda so_far: None
+
+
+TO_THE_END = Terms()
+
+
 def roll_out(
-    group: Group,
-    net: QNetwork,
-    params: Any,
-    block: RowBlock,
-    rule: str,
-    fraction: float,
-    progress: Callable[[int, Environment], None] = lambda evaluations, env: None,
-    full: bool = False,
-    first: FirstState = FRESH,
-    ending: Ending = COMPLETE,
-    watch: Callable[[Callable[[], tuple[int, np.ndarray]]], None] = lambda so_far: None,
-) -> Rollout:
+    group: Group, net: QNetwork, params: Any, block: RowBlock, rule: str, fraction: float,
+    terms: Terms = TO_THE_END, full: bool = False,
+) -> Rollout:  # fmt: skip
     """Solve one graph: score, select by a rule, update, until the solution is complete.
 
     Scores follow the selections where they can (rl/incremental.py), and what is left of the graph is
     compacted as it shrinks (rl/compact.py); neither changes a bit.
 
-    progress   called with the number of selections: after each, or every `piece_steps` of one node
-    full       True: evaluate every state from the first row to the last, without compaction
-    watch      called at first with a function that tells, before any selection, how many there were, and by
-               chosen_at_own what they chose; of a greedy that goes on nothing
-    Ranks      all call; identical choices on all
+    full    True: evaluate every state from the first row to the last, without compaction
+    Ranks   all call; identical choices on all
     """
-    course = _Course(group, net, params, block, first, full)
-    watch(course.so_far)
-    ends = course.play(find_rule(rule), Share(first.nodes or block.n, fraction), ending, progress)
-    return course.finish(ending, ends)
+    course = _Course(group, net, params, block, terms.first, full)
+    terms.watch(course.so_far)
+    share = Share(terms.first.nodes or block.n, fraction)
+    ends = course.play(find_rule(rule), share, terms.ending, terms.progress)
+    return course.finish(terms.ending, ends)
 
 
 class _Course:

@@ -21,7 +21,7 @@ from app.problems.problem import Problem
 from app.rl.dynamics import begin_environment, follows_compiled
 from app.rl.env import Environment
 from app.rl.incremental import FullScores
-from app.rl.rollout import Ending, FirstState, drop_redundant, own_marks, roll_out
+from app.rl.rollout import Ending, FirstState, Terms, drop_redundant, own_marks, roll_out
 from app.rl.select import independent, top_nodes
 from app.rl.tour_rollout import insert_tour, within_evaluations
 from app.solver.budget import HURRIED
@@ -271,10 +271,8 @@ def rollout(
 
     rule, fraction = ("single", 1.0) if together == 1 else ("fraction", together / block.n)
     try:
-        cover = roll_out(
-            block.group, net, params, block, rule, fraction, tell,
-            first=FirstState(marks), ending=Ending(late, limits.evaluations, finish=True),
-        )  # fmt: skip
+        terms = Terms(FirstState(marks), Ending(late, limits.evaluations, finish=True), tell)
+        cover = roll_out(block.group, net, params, block, rule, fraction, terms)
     except NoneFound:
         return None, 0, setting
     if clock.rang and not cover.evaluations:  # nothing of the policy is in it

@@ -16,9 +16,9 @@ from app.graphs.formats.source import Limits
 from app.model.fits import least_room, refuse_needs
 from app.model.forecast_plan import learns_whole, need_of, training_of
 from app.model.whole import said_whole
+from app.partition.dealer import own_old_rows
 from app.partition.load import load_united
 from app.partition.loaded import Loaded
-from app.partition.nodes import own_old_rows
 from app.partition.series import load_series, load_shared
 from app.partition.whole import held_whole
 from app.sparse.rowblock import RowBlock

@@ -10,9 +10,10 @@ from app.gnn.explain.explanations import KEY, Explanations
 from app.gnn.explain.relational import LinkGoal, Node, Triple, Weights, Words, explain_relational
 from app.gnn.goals import OneClass
 from app.gnn.rgcn.features import Features
+from app.gnn.rgcn.grid import widths_of
 from app.gnn.rgcn.links import LinkFit
 from app.gnn.rgcn.scorers import SCORERS, split_relations
-from app.gnn.rgcn.training import RelationalFit, widths_of
+from app.gnn.rgcn.training import RelationalFit
 from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph
 from app.tasks.context import Context

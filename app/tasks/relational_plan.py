@@ -16,12 +16,13 @@ from app.comm.guard import raise_together
 from app.gnn.explain.attribution import passes_of
 from app.gnn.rgcn.between import pairs_of
 from app.gnn.rgcn.features import Features
+from app.gnn.rgcn.grid import choose_placement, widths_of
 from app.gnn.rgcn.links import links_graph, links_placement, refuse_unwatched_triples
 from app.gnn.rgcn.model import refuse_blocks
 from app.gnn.rgcn.saved import load_rgcn
 from app.gnn.rgcn.softmax import Queries, scored_nodes
 from app.gnn.rgcn.split import Split, split_triples
-from app.gnn.rgcn.training import choose_placement, refuse_unwatched_nodes, widths_of
+from app.gnn.rgcn.training import refuse_unwatched_nodes
 from app.graphs.triples.data import NodeLabels, Triples
 from app.graphs.triples.relational import RelationalGraph, nodes_by_layer, relational_graph
 from app.memory.room import memory_room

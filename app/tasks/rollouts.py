@@ -30,6 +30,7 @@ from app.rl.rollout import (
     Ending,
     FirstState,
     Rollout,
+    Terms,
     drop_redundant,
     finished_rollout,
     one_at_a_time,
@@ -246,11 +247,11 @@ def _solve_one(
         )
 
     first = FRESH if before is None else FirstState(before=before.chosen)
+    terms = Terms(first, Ending(stop, case.search.evaluations, finish=True), progress)
     with log.phase("policy"):
         rollout = roll_out(
-            block.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, progress,
-            first=first, ending=Ending(stop, case.search.evaluations, finish=True),
-        )  # fmt: skip
+            block.group, policy.net, policy.params, block, case.select.rule, case.select.fraction, terms
+        )
     log.info(
         "%s: %s of %.10g%s, %d evaluations%s, exchange %s",
         graph.name, rollout.problem.solution, rollout.objective, " nodes" if rollout.counted else "",

@@ -22,7 +22,7 @@ from app.partition.whole import whole_of
 from app.plots.runs import plot_curves, plot_solutions, plot_solves
 from app.problems.problem import Problem
 from app.problems.table import SAMPLED, problem_of
-from app.search.clique.tools import COMPLEMENT_EDGES
+from app.search.clique.complement import COMPLEMENT_EDGES
 from app.search.dismantle.course import read_curves
 from app.solver.pipeline import Pipeline
 from app.solver.sampled import SampledPipeline

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from app.errors import CaseError
-from app.gnn.engine import NO_NUMBERS, Engine
+from app.gnn.engine import Engine
 from app.gnn.features import Features
 from app.gnn.layers.layer import LayerSpec, Settings, Shapes
+from app.gnn.products import NO_NUMBERS
 from app.gnn.programs import Rows
 from app.numerics.aggregation import BACK, MOST_ENTRIES, MOST_ROWS, PARTS
 

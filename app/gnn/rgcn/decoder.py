@@ -11,7 +11,8 @@ import numpy as np
 
 from app.case.gnn import RgcnCase
 from app.comm.group import Group
-from app.gnn.rgcn.scorers import SCORERS, split_relations, unit_rows
+from app.gnn.rgcn.distances import unit_rows
+from app.gnn.rgcn.scorers import SCORERS, split_relations
 from app.gnn.rgcn.shards import glorot_limit
 from app.gnn.rgcn.split import Split
 from app.rng import stream

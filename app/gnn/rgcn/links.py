@@ -21,6 +21,7 @@ from app.gnn.optim import make_optimiser, optimiser_arrays, rate_of, restore_opt
 from app.gnn.rgcn import kept as rgcn_kept
 from app.gnn.rgcn.between import Between
 from app.gnn.rgcn.decoder import Decoder
+from app.gnn.rgcn.grid import grid_groups, widths_of
 from app.gnn.rgcn.kept import Best
 from app.gnn.rgcn.model import RGCN, Drops, NetShape
 from app.gnn.rgcn.negatives import NegativeSampling
@@ -28,7 +29,8 @@ from app.gnn.rgcn.ranks import random_summary, rank_frequent, rank_learned, summ
 from app.gnn.rgcn.sampled import SampledSoftmax
 from app.gnn.rgcn.softmax import FullSoftmax
 from app.gnn.rgcn.split import Split
-from app.gnn.rgcn.training import PLAIN_COURSE, Course, Steps, grid_groups, make_epochs, widths_of
+from app.gnn.rgcn.steps import Steps
+from app.gnn.rgcn.training import PLAIN_COURSE, Course, make_epochs
 from app.gnn.stopwatch import Took
 from app.graphs.triples.data import Triples
 from app.graphs.triples.relational import RelationalGraph, relational_graph

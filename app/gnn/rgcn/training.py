@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -18,19 +17,18 @@ from app.comm.ordered import sum_blocks
 from app.errors import CaseError
 from app.gnn.goals import softmax
 from app.gnn.loss import refuse_infinite, refuse_infinite_rows
-from app.gnn.optim import make_optimiser, rate_of
+from app.gnn.optim import rate_of
 from app.gnn.rgcn import kept as rgcn_kept
 from app.gnn.rgcn.features import Features
+from app.gnn.rgcn.grid import choose_placement, widths_of
 from app.gnn.rgcn.kept import Best
 from app.gnn.rgcn.model import RGCN, Drops, NetShape
-from app.gnn.rgcn.weights import CHUNK_ELEMENTS, Gradient
+from app.gnn.rgcn.steps import Steps
 from app.gnn.stopwatch import Took
-from app.graphs.keys import sorted_set
 from app.graphs.triples.data import NodeLabels
-from app.graphs.triples.relational import RelationalGraph, nodes_by_layer
-from app.memory.slow_rows import SlowRows
+from app.graphs.triples.relational import RelationalGraph
 from app.memory.tiers import TierBudget
-from app.partition.relations import Placement, fit_turns, place, refuse_turns
+from app.partition.relations import Placement
 from app.watchdog import beat
 
 Array = Any
@@ -132,94 +130,6 @@ class Targets:
         right = self.group.sum_integers(hits).tolist()
         found = zip(self.wanted, right)
         return {split: hit / self.counts[split] for split, hit in found if self.counts[split]}
-
-
-class Steps:
-    """Optimisers of all weights: each piece of a weight array has one of its own.
-
-    rate   the step size from now on
-    """
-
-    def __init__(self, group: Group, case: RgcnCase, net: RGCN) -> None:
-        self.group, self.case, self.net = group, case, net
-        self.rate = case.learning_rate
-        self._of: dict[tuple[str, int | None], Any] = {}
-        self._moments: dict[str, tuple[SlowRows, SlowRows]] = {}
-        self._before = 0  # steps of an earlier part of the run, and its moments by kind and name
-        self._earlier: dict[str, dict[str, np.ndarray]] = {}
-
-    def take(self, gradient: Gradient) -> None:
-        """Change some rows of one weight array by their gradient."""
-        name, rows, dW = gradient
-        shard, device = self.net.weights[name], self.group.device
-        W, xp = shard.array[rows], device.xp
-        if shard.slow:
-            dW, xp = device.get(dW), np
-        if self.case.weight_decay and name.startswith("first/"):
-            dW = dW + self.case.weight_decay * W
-        optimiser = self._optimiser(name, rows, W.size, xp)
-        optimiser.rate = self.rate
-        optimiser.update(W.reshape(-1), dW.reshape(-1))
-        for each in self._moments.get(name, ()):
-            each.done(rows)
-
-    def _optimiser(self, name: str, rows: slice, size: int, xp: Any) -> Any:
-        """That of some rows; what it keeps of them lies beside weights of the slow tier."""
-        key, shard = (name, rows.start), self.net.weights[name]
-        if key not in self._of:
-            moments = None
-            if shard.slow and self.case.optimiser == "adam":
-                if name not in self._moments:
-                    self._moments[name] = (shard.slow.like(), shard.slow.like())
-                m, v = (each.array[rows].reshape(-1) for each in self._moments[name])
-                moments = m, v
-            kernel = None if shard.slow else self.group.device.adam
-            self._of[key] = made = make_optimiser(self.case, size, xp, moments, kernel)
-            made.step = self._before
-            for kind, earlier in self._earlier.items():
-                rest = earlier[name][rows].reshape(-1)
-                made.moments[kind][:] = rest if xp is np else self.group.device.put(rest)
-        else:
-            self._earlier = {}  # a later epoch: every piece has its optimiser
-        return self._of[key]
-
-    # ---- stopping and going on ----------------------------------------------------------------------------
-
-    @property
-    def taken(self) -> int:
-        """Steps that every optimiser has made."""
-        return max((each.step for each in self._of.values()), default=self._before)
-
-    @property
-    def has_moments(self) -> bool:
-        """Whether there is something in the optimisers beside the number of their steps."""
-        return self.case.optimiser == "adam" and self.taken > 0
-
-    def moments(self, kind: str) -> "dict[str, Array | SlowRows]":
-        """What Adam keeps, "m" or "v", by the names of the weights and with their rows."""
-        found: dict[str, Array | SlowRows] = {}
-        for name, shard in self.net.weights.items():
-            if name in self._moments:
-                found[name] = self._moments[name][kind == "v"]
-            else:
-                found[name] = self._joined(name, kind, shard.array)
-        return found
-
-    def _joined(self, name: str, kind: str, like: Array) -> Array:
-        """[rows, ...] on the device, from the optimisers of all pieces of a weight array."""
-        device = self.group.device
-        out = device.put(self._earlier[kind][name]) if self._earlier else device.zeros(like.shape)
-        flat, width = out.reshape(-1), like[:1].size
-        for (of, start), optimiser in self._of.items():
-            if of == name:
-                part = optimiser.moments[kind]
-                at = (start or 0) * width
-                flat[at : at + len(part)] = part
-        return out
-
-    def go_on(self, taken: int, moments: dict[str, dict[str, np.ndarray]]) -> None:
-        """Begin after `taken` steps with moments by kind and name, as `moments` gave them, on the host."""
-        self._before, self._earlier = taken, moments
 
 
 def train_rgcn(
@@ -395,64 +305,3 @@ def _classes(group: Group, Z_own: Array) -> np.ndarray:
 
 def _counts(group: Group, own: int) -> list[int]:
     return group.gather_integers(np.array([own]))[:, 0].tolist()
-
-
-def choose_placement(
-    ranks: int, graph: RelationalGraph, labels: NodeLabels, case: RgcnCase, fast_bytes: int = 0,
-    inputs: Features | None = None,
-) -> Placement:  # fmt: skip
-    """The grid of ranks that a case asks for, and in how many parts a rank processes its relations."""
-    groups = grid_groups(ranks, case)
-    turns = case.parts or 1
-    used = graph.of_targets(nodes_by_layer(graph, labels.nodes, case.layers, case.prune)[1])
-    if fast_bytes and inputs is None:
-        resident = _resident_bytes(graph, labels, case)
-        if case.parts:
-            refuse_turns(used, case.grouping, groups, turns, fast_bytes, case.hidden, resident)
-        else:
-            turns = fit_turns(used, case.grouping, groups, fast_bytes, case.hidden, resident)
-    return place(used, ranks, groups, case.grouping, turns)
-
-
-def widths_of(case: RgcnCase, last: int) -> list[int]:
-    """Columns that each layer makes; `last`: of the last one. Without layers that of a table of nodes' rows,
-    which is a first layer without edges."""
-    return [case.hidden] * (case.layers - 1) + [last]
-
-
-def grid_groups(ranks: int, case: RgcnCase) -> int:
-    """Relation groups of the grid of ranks that a case asks for. Raises CaseError unless they divide it."""
-    groups = {"rows": 1, "relations": ranks, "both": case.groups or _divisor(ranks)}[case.partition]
-    if ranks % groups:
-        raise CaseError(f"rgcn.groups: {groups} does not divide {ranks} ranks; a divisor would be right")
-    return groups
-
-
-def _resident_bytes(graph: RelationalGraph, labels: NodeLabels, case: RgcnCase) -> int:
-    """Fast memory that is taken whatever the first layer's parts, on one rank: an upper bound.
-
-    Rows of nodes (sums, activations, self-loop weights and the gradients of each), rows of pairs and source
-    rows of every layer, the structure of its products, and the node weights of one piece with their gradient.
-    """
-    nodes = nodes_by_layer(graph, labels.nodes, case.layers, case.prune)
-    width = max(case.hidden, labels.classes)
-    total, rows_at_once = 2 * 4 * CHUNK_ELEMENTS, 0
-    for layer in range(1, case.layers + 1):
-        edges = graph.of_targets(nodes[layer])
-        pairs, sources = (
-            len(sorted_set(ends.astype(np.int64) * graph.relations + edges.relation))
-            for ends in (edges.target, edges.source)
-        )
-        # Columns, factors and row offsets of the products; rows of nodes and their gradients.
-        total += 16 * (len(edges) + pairs) + 8 * sources + 4 * (4 * width + 8) * len(nodes[layer])
-        # Of a hidden layer M, dP, dM and Q (RelationalLayer), of the first P or dW; one layer's at a time,
-        # but for M until its backward pass.
-        total += 4 * width * pairs if layer > 1 else 0
-        rows_at_once = max(rows_at_once, (2 * pairs if layer > 1 else pairs) + sources)
-    total += 4 * width * rows_at_once
-    return total
-
-
-def _divisor(ranks: int) -> int:
-    """The largest divisor up to the square root."""
-    return max(d for d in range(1, isqrt(ranks) + 1) if ranks % d == 0)

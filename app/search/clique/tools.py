@@ -1,8 +1,9 @@
 """The toolbox of maximum clique: reductions, then independent sets of the kernel's complement.
 
 A clique is an independent set of the complement. Of a dense kernel the complement is made, and everything
-that vertex covers have works on it (CoverTools). A large sparse kernel, whose complement would be huge, is
-searched root by root (app/bounds/clique/roots.py): the search is exact, and its steps are amounts of work.
+that vertex covers have works on it (complement.py). A large sparse kernel, whose complement would be huge, is
+searched root by root (sparse.py, app/bounds/clique/roots.py): the search is exact, and its steps are amounts
+of work.
 """
 
 from collections.abc import Callable
@@ -13,29 +14,19 @@ from typing import Any
 import numpy as np
 
 from app.bounds.certificate import BadCertificate
-from app.bounds.clique.degeneracy import CliqueBound, coloured
-from app.bounds.clique.roots import METHOD, RootSearch
+from app.bounds.clique.degeneracy import CliqueBound
 from app.errors import FixedNodesError
-from app.graphs.derived import complement, induced
+from app.graphs.derived import induced
 from app.graphs.graph import Graph
 from app.graphs.keys import union, without
 from app.proofs.kinds import CliqueProof, CoverProof
-from app.search.clique.baselines import by_core
+from app.search.clique.complement import Complement, complement_tools, fits
 from app.search.clique.kernel import SPARSE, CliqueKernel
-from app.search.cover.tools import CoverTools
+from app.search.clique.sparse import Sparse
 from app.search.node_tools import NodeTools
-from app.search.shared_tree import CliqueTree
 from app.toolbox import Baseline, Bounds, Instance, Peeler, Search, Tree
 
-COMPLEMENT_EDGES = 1 << 23  # of a complement that is made
-NODE_BYTES, EDGE_BYTES = 100, 120  # of a graph with what searches and bounds hold of it
 LARGEST_DENSE = 3000  # nodes of a sparse kernel whose complement is made
-STEP = 1024  # words of bit sets that a step of the search of a sparse kernel goes through
-COLOUR_SECONDS = 2e-7  # of a colouring, for each node and entry
-LARGE, ROOTS_SECONDS = (
-    1 << 20,
-    2.5e-7,
-)  # entries; for each and each node, of what a search by roots begins with
 
 
 class CliqueTools(NodeTools):
@@ -58,16 +49,16 @@ class CliqueTools(NodeTools):
         if len(instance.known):
             self.kernel.offer(self._mask(instance.known)[self._names])
         self._inside = self.value(self._mask(instance.inside))
-        self._body: _Complement | _Sparse | None = None
+        self._body: Complement | Sparse | None = None
 
     # ---- core and instance ---------------------------------------------------------------------------------
 
     @property
-    def body(self) -> "_Complement | _Sparse":
+    def body(self) -> "Complement | Sparse":
         """What works on the kernel, made when it is first asked for."""
         if self._body is None:
-            fits = _fits(self.kernel.core, self.instance.most_bytes)
-            kind = _Complement if fits and self._dense else _Sparse
+            made = self._dense and fits(self.kernel.core, self.instance.most_bytes)
+            kind = Complement if made else Sparse
             self._body = kind(self.kernel, self.instance, self.problem)
         return self._body
 
@@ -168,13 +159,13 @@ class CliqueTools(NodeTools):
             bound = replace(proof, weights=ones if weights is None else weights)
             bound.check(rest)
             return bound.upper
-        if not _fits(rest, self.instance.most_bytes):
+        if not fits(rest, self.instance.most_bytes):
             raise BadCertificate(
                 f"{self.graph.name}: the complement of {rest.n} nodes is too large to be made"
             )
-        mine = self._body if isinstance(self._body, _Complement) else None
+        mine = self._body if isinstance(self._body, Complement) else None
         if mine is None or not np.array_equal(nodes, self.kernel.nodes):
-            return _complement_tools(rest, weights, self.instance, self.problem).prove(proof)
+            return complement_tools(rest, weights, self.instance, self.problem).prove(proof)
         return mine.tools.prove(proof)
 
     def start(self) -> np.ndarray:
@@ -217,263 +208,3 @@ def _allowed(graph: Graph, inside: np.ndarray, outside: np.ndarray) -> np.ndarra
     free = met == len(inside)
     free[outside] = free[inside] = False
     return np.flatnonzero(free)
-
-
-def _complement_edges(graph: Graph) -> int:
-    return graph.n * (graph.n - 1) // 2 - graph.edges
-
-
-def _fits(graph: Graph, most_bytes: float) -> bool:
-    """Whether the complement may be made."""
-    edges = _complement_edges(graph)
-    return edges <= COMPLEMENT_EDGES and NODE_BYTES * graph.n + EDGE_BYTES * edges <= most_bytes
-
-
-def _complement_tools(
-    graph: Graph, weights: np.ndarray | None, instance: Instance, problem: Any
-) -> CoverTools:
-    """Cliques of a graph as independent sets of its complement."""
-    inner = Instance(
-        complement(graph), compiled=instance.compiled, whole_weights=weights, most_bytes=instance.most_bytes
-    )
-    return CoverTools(inner, problem)
-
-
-class _Complement:
-    """A kernel by way of its complement: core solutions are covers of what reductions leave of that."""
-
-    core_minimises, unasked, search_seconds = True, "", 0.0
-
-    def __init__(self, kernel: CliqueKernel, instance: Instance, problem: Any) -> None:
-        self.kernel = kernel
-        self.tools = _complement_tools(kernel.core, kernel.weights, instance, problem)
-        self.lift, self.restrict, self.start = self.tools.lift, self.tools.restrict, self.tools.start
-        self.search = self.tools.search
-
-    @property
-    def core(self) -> Graph:
-        return self.tools.core
-
-    def weight_of(self, value: int) -> int:
-        """The weight of a clique of the kernel from the cost of a cover of the core, and the reverse."""
-        return self.tools.value_of_core(value)
-
-    @property
-    def reduction_steps(self) -> int:
-        return self.tools.reduction_steps
-
-    def reduce(self, look: Callable[[], Any], most: int) -> str:
-        if not self.kernel.core.n:
-            return ""
-        return f"; the complement {self.tools.reduce(look, most)}"
-
-    def tree(self, rank: int, ranks: int) -> Tree | None:
-        tree = self.tools.tree(rank, ranks)
-        if tree is not None:
-            tree.method = ", ".join(each for each in (self.kernel.method, METHOD) if each)
-        return tree
-
-    def bounds(self) -> Bounds:
-        return _ComplementBounds(self.kernel, self.tools)
-
-
-class _ComplementBounds(Bounds):
-    """Bounds on the covers of a kernel's complement, and what made the kernel."""
-
-    def __init__(self, kernel: CliqueKernel, tools: CoverTools) -> None:
-        self.kernel, self.inner = kernel, tools.bounds()
-        self.least = tools.core_value(kernel.upper)  # no cover of the core costs less
-
-    def expect(self, seconds: float) -> None:
-        self.inner.expect(seconds)
-
-    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
-        return self.inner.improve(seconds, best, solution)
-
-    def optimum(self) -> np.ndarray | None:
-        return self.inner.optimum()
-
-    def pieces(self) -> np.ndarray | None:
-        return self.inner.pieces()
-
-    @property
-    def gaining(self) -> bool:
-        return self.inner.gaining
-
-    @property
-    def least_seconds(self) -> float:
-        return self.inner.least_seconds
-
-    @property
-    def check_seconds(self) -> float:
-        return self.inner.check_seconds
-
-    @property
-    def _from_kernel(self) -> bool:
-        """Whether the search of the kernel's roots has proved more."""
-        return self.least > self.inner.value
-
-    @property
-    def value(self) -> int:
-        return max(self.inner.value, self.least)
-
-    @property
-    def method(self) -> str:
-        if not self.kernel.core.n:
-            return self.kernel.method or "no node is left"
-        inner = "" if self._from_kernel else self.inner.method
-        of_complement = f"{inner} of the complement" if inner else ""
-        return ", ".join(each for each in (self.kernel.method, of_complement) if each)
-
-    def proof(self) -> CliqueProof | None:
-        peeling, inner = self.kernel.peeling, self.inner.proof()
-        if peeling is None:
-            return None
-        return CliqueProof(*peeling, inner, inner.checked and not self._from_kernel)
-
-
-class _Sparse:
-    """A kernel as it is: core solutions are cliques of it."""
-
-    core_minimises = False
-
-    def __init__(self, kernel: CliqueKernel, instance: Instance, problem: Any) -> None:
-        self.kernel, self.core, self._compiled = kernel, kernel.core, instance.compiled
-        self._here: RootsSearch | None = None  # a search of this rank
-
-    @property
-    def unasked(self) -> str:
-        """Its rows would be those of the complement."""
-        entries = 2 * _complement_edges(self.core)
-        return f"the complement of {self.core.n} nodes has {entries:.2g} entries"
-
-    reduction_steps = 0
-
-    @property
-    def search_seconds(self) -> float:
-        """An estimate of what RootsSearch begins with, where it is long."""
-        entries = len(self.core.indices)
-        return ROOTS_SECONDS * (self.core.n + entries) if entries >= LARGE else 0.0
-
-    def reduce(self, look: Callable[[], Any], most: int) -> str:
-        return ""
-
-    def weight_of(self, value: int) -> int:
-        return value
-
-    def lift(self, core_solution: np.ndarray) -> np.ndarray:
-        return core_solution
-
-    def restrict(self, solution: np.ndarray) -> np.ndarray:
-        """The nodes of a set in order, without those that are not next to all taken before."""
-        free, clique = solution.copy(), np.zeros(self.core.n, dtype=bool)
-        for node in np.flatnonzero(solution).tolist():
-            if free[node]:
-                clique[node] = True
-                near = np.zeros(self.core.n, dtype=bool)
-                near[self.core.indices[self.core.indptr[node] : self.core.indptr[node + 1]]] = True
-                free &= near
-        return clique
-
-    def start(self) -> np.ndarray:
-        return by_core(self.core, self._compiled, self.kernel.weights)[0]
-
-    def search(self, seed: int, start: np.ndarray) -> "RootsSearch":
-        self._here = RootsSearch(self.kernel, start, seed, self._compiled)
-        return self._here
-
-    def tree(self, rank: int, ranks: int) -> Tree | None:
-        if ranks == 1 or not self.core.n:  # the search does it
-            return None
-        return CliqueTree(self.core, self.kernel.weights, rank, ranks, compiled=self._compiled)
-
-    def bounds(self) -> Bounds:
-        return _SparseBounds(self.kernel, self._here, self._compiled)
-
-
-class RootsSearch(Search):
-    """Branch and bound by roots as a search: its steps are amounts of work, each STEP words of bit sets.
-
-    kernel   its graph, and the weight of the best clique known
-    start    [n] bool, a clique of it
-    """
-
-    def __init__(self, kernel: CliqueKernel, start: np.ndarray, seed: int, compiled: bool = True) -> None:
-        weights = kernel.weights
-        value = int(np.count_nonzero(start) if weights is None else weights[start].sum())
-        self._start, self.steps = start.astype(bool), 0
-        self.roots = RootSearch(kernel.core, weights, max(value, kernel.best), seed, compiled)
-
-    @property
-    def best(self) -> int:
-        """Weight of the heaviest clique known."""
-        return self.roots.best
-
-    @property
-    def found_at(self) -> int:
-        """The step at which it was found."""
-        return -(-self.roots.found_at // STEP)
-
-    @property
-    def done(self) -> bool:
-        """Whether no clique is heavier."""
-        return self.roots.done
-
-    def run(self, steps: int) -> None:
-        """So many more steps."""
-        self.steps += steps
-        self.roots.run(self.steps * STEP)
-
-    def solution(self) -> np.ndarray:
-        """[n] bool, the heaviest clique found, else the start."""
-        found = self.roots.found()
-        if found is None:
-            return self._start.copy()
-        clique = np.zeros(len(self._start), dtype=bool)
-        clique[found] = True
-        return clique
-
-
-class _SparseBounds(Bounds):
-    """Upper bounds on the cliques of a sparse kernel: a colouring, and what its search leaves open."""
-
-    def __init__(self, kernel: CliqueKernel, here: RootsSearch | None, compiled: bool) -> None:
-        self.kernel, self._compiled = kernel, compiled
-        self._here = None if here is None else here.roots
-        self._coloured: CliqueBound | None = None
-
-    @property
-    def least_seconds(self) -> float:
-        """Of a colouring."""
-        done = self._coloured is not None
-        return 0.0 if done else COLOUR_SECONDS * (self.kernel.core.n + len(self.kernel.core.indices))
-
-    @property
-    def _searched(self) -> int:
-        """No clique weighs more, by branch and bound."""
-        return self.kernel.upper if self._here is None else min(self.kernel.upper, self._here.upper)
-
-    @property
-    def value(self) -> int:
-        """No clique of the kernel that is heavier than the best known weighs more."""
-        return self._searched if self._coloured is None else min(self._searched, self._coloured.upper)
-
-    @property
-    def method(self) -> str:
-        """How that was found."""
-        if self._coloured is not None and self._coloured.upper <= self._searched:
-            return ", ".join(each for each in (self.kernel.method, self._coloured.method) if each)
-        return METHOD if self._here is not None or self.kernel.searched else ""
-
-    def improve(self, seconds: float, best: int, solution: np.ndarray | None = None) -> bool:
-        """A colouring; the search goes on by itself."""
-        if self._coloured is None:
-            self._coloured = coloured(self.kernel.core, self.kernel.weights, self._compiled)
-        return False
-
-    def proof(self) -> CliqueProof | None:
-        """The colouring, where no search has led to the kernel."""
-        peeling = self.kernel.peeling
-        if peeling is None or self._coloured is None:
-            return None
-        return CliqueProof(*peeling, self._coloured, self._coloured.upper <= self._searched)

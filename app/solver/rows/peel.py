@@ -26,6 +26,7 @@ from app.rl.rollout import (
     Ending,
     FirstState,
     Rollout,
+    Terms,
     count_chosen,
     drop_redundant,
     finished_rollout,
@@ -312,10 +313,9 @@ class _Stage:
             self._stop, max(left, 0), finish=True, greedy=_greedy(self.kind, AFTER * peeler.part),
             enough=self._enough, pieces=max(nodes // PIECES, 1),
         )  # fmt: skip
-        return roll_out(
-            self.group, peeler.net, peeler.params, self.block, rule, fraction, self._tell,
-            first=FirstState(self.marks, before, selections, nodes), ending=ending, watch=self._watch,
-        )  # fmt: skip
+        first = FirstState(self.marks, before, selections, nodes)
+        terms = Terms(first, ending, self._tell, self._watch)
+        return roll_out(self.group, peeler.net, peeler.params, self.block, rule, fraction, terms)
 
     def _by_greedy(self, asked: bool) -> Rollout:
         """asked   whether a policy was, whose part of the candidates the greedy's then follows"""

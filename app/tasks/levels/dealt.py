@@ -10,9 +10,9 @@ from app.errors import CaseError
 from app.graphs.generators.random_nodes import fold_keys
 from app.graphs.nodes.data import NodeData
 from app.graphs.nodes.of_edges import EdgeLabels
+from app.partition.dealer import own_old_rows
 from app.partition.edge_labels import numbers_of_edges
 from app.partition.loaded import Loaded
-from app.partition.nodes import own_old_rows
 
 
 def draw_folds(group: Group, data: NodeData, loaded: Loaded, seed: int, folds: int) -> np.ndarray:

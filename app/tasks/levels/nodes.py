@@ -19,8 +19,8 @@ from app.gnn.saved import SavedModel
 from app.graphs.ids import between_names, blank_between, escaped, plain_ids, quoted
 from app.graphs.nodes.data import NodeData
 from app.memory.tiers import TierBudget
+from app.partition.generated_nodes import all_in_test
 from app.partition.ids import ids_everywhere
-from app.partition.nodes import all_in_test
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
 from app.tasks.levels.course import Learned
