@@ -15,7 +15,7 @@ from app.case.config import VERSION, Case
 from app.case.file import load, working_folder
 from app.case.text import help_text
 from app.errors import CaseError
-from app.text import printable, shorten, show, toml_value
+from app.text import not_plain, printable, shorten, show, toml_value
 
 BEGUN = time.monotonic()  # of this process, nearly
 VALUES = {
@@ -132,7 +132,7 @@ def _value_of(name: str, value: str, options: dict[str, str]) -> Iterator[str]:
     if not value or value.startswith("--"):
         yield f"option {name}: needs a value: {VALUES[name]}"
     elif not all(c.isprintable() for c in value):
-        yield f"option {name}: must be text without control characters, got {show(value)}"
+        yield f"option {name}: {not_plain(value)}"
     elif not RIGHT.get(name, bool)(value):
         yield f"option {name}: must be {VALUES[name]}, got {show(value)}"
     else:

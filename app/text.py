@@ -1,6 +1,7 @@
 """Text for people and terminals: values as TOML, names in printable ASCII, lines of a usual width."""
 
 import math
+import sys
 from collections.abc import Iterator
 from numbers import Integral
 from textwrap import wrap
@@ -86,6 +87,28 @@ def _toml_character(c: str) -> str:
 def is_plain(text: str) -> bool:
     """No control characters, no halves of a surrogate pair (bytes of an argument that are not UTF-8)."""
     return not any(ord(c) < 32 or 127 <= ord(c) < 160 or 0xD800 <= ord(c) < 0xE000 for c in text)
+
+
+def not_plain(text: str) -> str:
+    """What is wrong with text that is not plain, for an error."""
+    if foreign(text):
+        return f"must be text, got {show(text)}{foreign(text)}"
+    return f"must be text without control characters, got {show(text)}"
+
+
+def foreign(text: str) -> str:
+    """The end of an error on text that the locale has no bytes for, or was no text in it; empty: it has.
+
+    Of LANG=C those are others than ASCII, where Python is told to keep to it.
+    """
+    encoding = sys.getfilesystemencoding()
+    if encoding == "utf-8":
+        return ""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return f"; names of files are in {encoding} here, PYTHONUTF8=1 in the environment makes them UTF-8"
+    return ""
 
 
 def table_lines(rows: list[list[str]], widest: int = COLUMNS) -> Iterator[str]:

@@ -5,10 +5,12 @@ nothing that is not true.
 import functools
 import io
 import json
+import random
 import shutil
 import sys
 import zipfile
 from dataclasses import replace
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -27,6 +29,7 @@ from app.bounds.tour.ascent import SparseAscent
 from app.bounds.tour.one_tree import OneTree
 from app.bounds.tour.proof import CutTree, Duals
 from app.errors import LockstepError
+from app.graphs.fixed_point import whole_numbers as in_units
 from app.graphs.generators.table import GENERATORS
 from app.graphs.graph import from_edges
 from app.graphs.metric import from_points
@@ -36,6 +39,8 @@ from app.proofs import archive
 from app.proofs.kinds import CliqueProof, CoverProof, CutProof, DominationProof
 from app.reductions.domination.reducer import Step
 from app.search.node_tools import NodeTools
+from app.tasks.check_run import _untrue
+from app.tasks.entry import bound_and_gap, in_unit
 from app.toolbox import Instance, verified
 
 pytestmark = pytest.mark.mpi_skip
@@ -683,3 +688,33 @@ def test_a_run_that_goes_on_keeps_the_certificates_of_before(tmp_path):
     code, printed = checked(tmp_path / "out")
     assert code == 0, printed
     assert "bounds of 3 are proved" in printed
+
+
+def entry_and_toolbox(draw):
+    """What a run tells of an answer and a bound that are drawn, of weights with decimals or without end."""
+    decimals, top = draw.randint(0, 5), 10.0 ** draw.randint(-2, 7)
+    weights = [draw.uniform(0, top) for _ in range(draw.randint(1, 6))]
+    rounded = draw.random() < 0.7
+    weights = [round(each, decimals) or 10.0**-decimals if rounded else each for each in weights]
+    whole, unit = in_units(np.array(weights, dtype=np.float32), "weight")
+    signs = draw.choice(((1, 0), (1, -1), (1, 0, -1)))
+    best, sense = sum(int(each) * draw.choice(signs) for each in whole), draw.choice(("minimise", "maximise"))
+    off = draw.choice((0, draw.randint(1, 1000), abs(best), abs(best) + 1, max(abs(best) - 1, 0)))
+    toolbox = SimpleNamespace(unit=unit, weights=whole, sense=sense, confidence=1)
+    bound, gap = bound_and_gap(toolbox, best, best - off if sense == "minimise" else best + off)
+    entry = {"objective": in_unit(toolbox, best), "bound": bound, "gap": round(gap, 6), "optimal": gap == 0}
+    return json.loads(json.dumps({**entry, "sense": sense, "feasible": True})), toolbox
+
+
+def test_what_a_run_tells_is_never_held_against_itself_and_lies_are():
+    for seed in range(1500):
+        draw = random.Random(seed)
+        entry, toolbox = entry_and_toolbox(draw)
+        assert _untrue(entry, toolbox) is None, (seed, entry)
+        size = float(np.abs(toolbox.weights).sum()) * toolbox.unit
+        beyond = size if toolbox.sense == "minimise" else -size
+        assert "which is beyond it" in _untrue({**entry, "bound": entry["objective"] + beyond}, toolbox)
+        assert "a gap of -1.0 between" in _untrue({**entry, "gap": -1.0}, toolbox)
+        if abs(entry["bound"] - entry["objective"]) > 0.1 * size:
+            assert _untrue({**entry, "gap": 0.0, "optimal": True}, toolbox), (seed, entry)
+            assert _untrue({**entry, "optimal": True}, toolbox), (seed, entry)

@@ -1338,3 +1338,14 @@ def test_messages_are_ascii_in_any_locale(case_file, tmp_path):
     done = run_program(case_file(SOLVABLE), b"run.name='\xff'")
     assert done.returncode == 2
     assert b"without control characters" in done.stderr
+
+
+@pytest.mark.mpi_skip
+def test_names_that_a_locale_cannot_read_are_refused_with_what_would_help(case_file, tmp_path):
+    ascii_alone = {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    (tmp_path / "g\u00fc.txt").write_text("0 1\n")
+    path = case_file('[graph]\npath = "g\u00fc.txt"\n', "c.toml")
+    for more in ([], [f"--out={tmp_path}/\u00f6"], ["graph.path=g\u00fc.txt"], ["graph.path=g*.txt"]):
+        done = run_program(path, *more, cwd=tmp_path, **ascii_alone)
+        assert done.returncode == 2 and done.stderr.count(b"\n") == 1, done.stderr
+        assert b"; names of files are in ascii here, PYTHONUTF8=1 in the env" in done.stderr, done.stderr

@@ -622,6 +622,9 @@ def test_a_working_directory_that_is_gone_is_refused_where_paths_are_relative_to
         code, printed = run_job([*command, *relative], cwd=cases)
         assert (code, printed.count("\n")) == (2, 1), printed
         assert "working directory: No such file" in printed
+    code, printed = run_job([*gone, "-m", "app", "report", "runs/x"], cwd=cases, PYTHONPATH=str(ROOT))
+    assert (code, printed.count("\n")) == (2, 1), printed
+    assert "working directory: No such file" in printed
     code, printed = run_job([*command, "--out", cases / "out"], cwd=cases)
     assert code == 0, printed
 

@@ -12,7 +12,7 @@ from msgspec import inspect as kinds
 from app.case.config import Keys, all_keys, all_tables, fields_of, table_of
 from app.case.places import Places
 from app.case.table import Table, bare_type, expected, limits
-from app.text import is_plain, printable, shorten, show
+from app.text import is_plain, not_plain, printable, shorten, show
 
 
 def mistakes(table: type[Table], data: dict[str, Any], above: Keys, places: Places) -> Iterator[str]:
@@ -42,7 +42,7 @@ def value_mistake(kind: object, value: object) -> str | None:
         if isinstance(item, int) and abs(item) >= 1 << 63:
             return f"must be a number of at most 64 bits, got {show(item)}"
         if isinstance(item, str) and not is_plain(item):
-            return f"must be text without control characters, got {show(item)}"
+            return not_plain(item)
     try:
         convert(value, kind)
     except ValidationError as error:

@@ -33,7 +33,7 @@ from app.case.search import STARTS
 from app.case.study import StudyCase, split_settings
 from app.case.table import expected, takes_text
 from app.errors import CaseError
-from app.text import is_plain, printable, shorten, show
+from app.text import foreign, is_plain, not_plain, printable, shorten, show
 
 COMMAND_LINE = "command line"
 LARGEST_FILE = 1 << 18  # bytes; a case file is written by hand
@@ -368,7 +368,7 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
             if name and name != WORDS.get(key):
                 beside[key] = _absolute(name, base(at))
                 if not (os.path.isfile(beside[key]) or (key == "splits" and os.path.isdir(beside[key]))):
-                    errors.append(f"{where(at, places)}: no such file: {show(name)}")
+                    errors.append(f"{where(at, places)}: no such file: {show(name)}{foreign(name)}")
         return structs.replace(graphs, path=found, **beside)
 
     graph = located(case.graph, ("graph", "path"))
@@ -385,7 +385,7 @@ def _locate(case: Case, folder: str, places: Places) -> tuple[Case, list[str]]:
             path = _absolute(name, base((table, key)))
             tables[table] = structs.replace(tables[table], **{key: path})
             if not os.path.isfile(path):
-                errors.append(f"{where((table, key), places)}: no such file: {show(name)}")
+                errors.append(f"{where((table, key), places)}: no such file: {show(name)}{foreign(name)}")
     root = os.environ.get("LOCKSTEP_DATA", "") if case.run.task == "study" else ""
     study, mistakes_of_study = _locate_study(study, root, base)
     errors += mistakes_of_study
@@ -403,7 +403,7 @@ def _locate_study(study: StudyCase, root: str, base: Callable[[Keys], str]) -> t
         below = {"data": "covers", "catalogue": "catalogue.toml"}
         found = {key: _absolute(os.path.join(root, name), working_folder()) for key, name in below.items()}
     elif root and not study.data:
-        errors.append(f"LOCKSTEP_DATA: must be text without control characters, got {show(root)}")
+        errors.append(f"LOCKSTEP_DATA: {not_plain(root)}")
     for key in ("data", "catalogue"):
         if name := getattr(study, key):
             found[key] = _absolute(name, base(("study", key)))
@@ -432,8 +432,9 @@ def _files(graphs: GraphCase, base: str) -> tuple[list[str], list[str]]:
         files = sorted(_absolute(each, base) for each in matches if there(os.path.join(base, each)))
         if not files and pattern:
             problem = "is a folder:" if os.path.isdir(exact) else "no such file:"
-            wrong.append(f"{'no file matches' if glob.has_magic(pattern) else problem} {show(pattern)}")
-        wrong += [f"control characters in the name of {show(each)}" for each in files if not is_plain(each)]
+            problem = "no file matches" if glob.has_magic(pattern) else problem
+            wrong.append(f"{problem} {show(pattern)}{foreign(pattern)}")
+        wrong += [f"the name {not_plain(each)}" for each in files if not is_plain(each)]
         found += files
     return found, wrong
 

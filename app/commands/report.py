@@ -4,7 +4,7 @@ import os
 import tomllib
 
 from app.case.config import VERSION
-from app.case.file import build
+from app.case.file import build, working_folder
 from app.case.text import to_toml
 from app.errors import CaseError
 from app.files import write_whole
@@ -35,6 +35,7 @@ START = b"<!DOCTYPE html>"
 def report(arguments: list[str]) -> str:
     """Write the page; returns the line that says where it is."""
     folders, out = _sort(arguments)
+    working_folder()
     runs = read_runs(folders)
     page = make_page(runs, flat(tomllib.loads(to_toml(build({})))), VERSION)
     out = out or os.path.join(folders[0], "report.html")

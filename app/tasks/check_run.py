@@ -7,6 +7,7 @@ certificates/NAME.npz by code that has no part in finding solutions or bounds.
 import json
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -171,16 +172,35 @@ def _untrue(entry: dict[str, Any], toolbox: Toolbox) -> str | None:
         return None if gap is None and not optimal else "how far from optimal it is, and no bound"
     worth = entry["spread"]["at_least"] if "spread" in entry else entry["objective"]
     step = _step(toolbox)
+    near = min(step / 2, _lost(toolbox))
     beyond = bound - worth if toolbox.sense == "minimise" else worth - bound
-    if beyond > ((ROUNDED - 1) * abs(worth) if "spread" in entry else min(step / 2, _lost(toolbox))):
+    if beyond > ((ROUNDED - 1) * abs(worth) if "spread" in entry else near):
         return f"a bound of {bound} beside {worth}, which is beyond it"
-    far = gap_between(worth, bound) if "spread" in entry else relative_gap(worth, bound)
-    room = 1e-6 + 1e-9 * far + (2 * step / abs(bound) if bound else 0)  # gaps have six decimals
-    if gap not in (None, far) and not abs(gap - far) <= (room if math.isfinite(far) else 0):
+    least, most = _gaps(worth, bound, step, gap_between if "spread" in entry else relative_gap)
+    if gap is not None and not (least <= gap <= most):
         return f"a gap of {gap} between {worth} and {bound}"
     if optimal and (gap != 0 or toolbox.confidence != 1):
         return f"that it is optimal, with a gap of {gap} and the probability {toolbox.confidence:g}"
+    if optimal and abs(bound - worth) > near:
+        return f"that {worth} is optimal, with a bound of {bound}"
     return None
+
+
+def _gaps(
+    worth: float, bound: float, step: float, between: Callable[[float, float], float]
+) -> tuple[float, float]:
+    """The least and the largest gap, told with six decimals, of numbers that are told as these two.
+
+    A gap may be of the numbers before they were rounded: the bound by less than a step, the other by half of
+    one. So they are at most two steps nearer to each other, or farther; near zero the gap may be anything.
+    """
+    far, away, size = between(worth, bound), abs(worth - bound), abs(bound)
+    room = 1e-6 + 1e-9 * far if math.isfinite(far) else 0.0
+    if not step:
+        return far - room, far + room
+    least = min(max(away - 2 * step, 0.0) / (size + step), far)
+    most = (away + 2 * step) / (size - step) if size > step else math.inf
+    return least * (1 - 1e-9) - 1e-6, max(most + room, far)
 
 
 def _step(toolbox: Toolbox) -> float:
