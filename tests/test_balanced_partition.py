@@ -441,6 +441,22 @@ def test_hasty_ways_are_the_same_without_kernels_and_are_told(monkeypatch):
 
 
 @alone
+@pytest.mark.parametrize("seed", (2, 3, 5))
+def test_hasty_ways_are_the_same_however_they_are_sliced(seed, monkeypatch):
+    """What is told of while they last is what they go on from."""
+    monkeypatch.setattr("app.search.partition.search.MOST_PATIENT", 0)
+    monkeypatch.setattr("app.blocks.multilevel.TELLING", 100)
+    balance = question(seed, 900)
+    start = balanced(balance, grown(balance, np.arange(balance.rows.n)))
+    whole, sliced = (PartitionSearch(balance, start, 3, rough=True) for _ in range(2))
+    whole.run(20 * 900)
+    while sliced.steps < whole.steps:
+        sliced.run(min(37, whole.steps - sliced.steps))
+    assert (sliced.steps, sliced.best, sliced.found_at) == (whole.steps, whole.best, whole.found_at)
+    np.testing.assert_array_equal(sliced.solution(), whole.solution())
+
+
+@alone
 def test_where_a_search_starts_is_found_once(monkeypatch):
     tools = PartitionTools(instance_of(whole(nx.grid_2d_graph(5, 5)), parts=3), Partition())
     start = tools.start()

@@ -13,7 +13,14 @@ from app.bounds.feasible import undominated_node
 from app.errors import CaseError, FixedNodesError
 from app.problems.mds import MinimumDominatingSet
 from app.search.domination import search as domination_search
-from app.search.domination.baselines import greedy_order, most_gain, most_gain_pruned, needed
+from app.search.domination.baselines import (
+    greedy_order,
+    most_gain,
+    most_gain_pruned,
+    near_any,
+    near_counts,
+    needed,
+)
 from app.search.domination.search import ARRAYS, INSIDE, NUMBERS, OUTSIDE, DominationSearch
 from app.toolbox import Instance
 
@@ -190,3 +197,13 @@ def test_a_greedy_order_for_prices():
     everything = np.ones(5, dtype=bool)
     np.testing.assert_array_equal(needed(graph, everything, np.arange(5)), np.arange(5) == 0)
     assert greedy_order(graph_of(nx.empty_graph(0))).tolist() == []
+
+
+def test_neighbours_are_counted_by_all_rows_or_by_those_of_few():
+    drawn = nx.gnm_random_graph(40, 70, seed=5)
+    graph, draws = graph_of(drawn), np.random.default_rng(5)
+    for share in (0.0, 0.05, 0.1, 0.5, 1.0):
+        marked = draws.random(40) < share
+        near = [[marked[u] for u in drawn[v]] for v in range(40)]
+        assert near_any(graph, marked).tolist() == list(map(any, near))
+        assert near_counts(graph, marked).tolist() == [sum(row) + marked[v] for v, row in enumerate(near)]

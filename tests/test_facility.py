@@ -639,8 +639,13 @@ def test_paths_by_a_ring_are_as_long_as_others(longest, monkeypatch):
     if longest:
         walks = [_walk(lengths, True)]
         monkeypatch.setattr("app.graphs.facility_network.LARGE", 0)
+        walks += [_walk(lengths, True), _walk(lengths, False)]
+        monkeypatch.setattr("app.graphs.facility_network.LOOKS", 0)  # of lists in a ring
         walks.append(_walk(lengths, True))
-        assert walks[0][1:] == walks[1][1:] and sorted(walks[1][0]) == list(range(300))
+        assert by_ring(ptr, near, long, np.array([0]), never) is None
+        for walk in walks[1:]:
+            assert walk[1:] == walks[0][1:] and sorted(walk[0]) == list(range(300))
+            np.testing.assert_array_equal(walk[0], walks[1][0])
 
 
 @alone

@@ -23,7 +23,7 @@ from app.proofs import archive
 from app.reductions.steiner.reducer import SteinerReducer
 from app.reductions.steiner.verify import verify_log
 from app.search.steiner.baselines import distance_network, joined, shortest_paths
-from app.search.steiner.search import SteinerSearch
+from app.search.steiner.search import SteinerSearch, _edge_numbers
 from app.search.steiner.tools import SteinerTools
 from app.search.steiner.trees import Trees
 
@@ -530,3 +530,25 @@ def test_damaged_certificates_prove_nothing_that_is_not_so():
     draws = np.random.default_rng(1)
     refused = [refused_or_valid(tools, altered(answer.certificate, draws), best) for _ in range(150)]
     assert sum(refused) > 50
+
+
+def test_edges_have_numbers_by_their_nodes_and_lengths_by_their_rows():
+    for seed in range(20):
+        draws = np.random.default_rng(seed)
+        drawn = nx.gnm_random_graph(14, 3 * seed, seed=seed)
+        lengths = {edge: int(draws.integers(1, 99)) for edge in sorted(map(sorted_pair, drawn.edges))}
+        u, v = np.array(list(lengths), dtype=np.int64).reshape(-1, 2).T
+        graph = from_edges(14, u, v, np.array(list(lengths.values()), np.float32))
+        core = steiner_of(graph, np.array([3])).core
+        number, edges = _edge_numbers(core)
+        pairs = list(map(sorted_pair, zip(core.row_of().tolist(), core.indices.tolist())))
+        assert edges == len(lengths) and number.tolist() == [list(lengths).index(each) for each in pairs]
+        for count in (0, 4, 60):
+            a, b = draws.integers(0, 14, (2, count))
+            wanted = [lengths.get(sorted_pair(each), -1) for each in zip(a.tolist(), b.tolist())]
+            step = core.lengths[0] // lengths[pairs[0]] if edges else 1
+            assert core.lengths_of(a, b).tolist() == [max(each * step, -1) for each in wanted]
+
+
+def sorted_pair(pair):
+    return min(pair), max(pair)

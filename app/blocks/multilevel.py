@@ -39,6 +39,7 @@ FLOW_COST = 3  # looks for each node of a corridor
 TOLD = 16  # of a graph of at least one in so many nodes blocks are told, and of the coarsest one
 FEW_STIRS = 2  # STIRS of a hasty way
 SPARSE = 32  # entries for each node, at most, of graphs that it searches in place of sweeps
+TELLING = 1 << 19  # looks between two blocks that it tells of, however a search is sliced
 
 
 class Multilevel:
@@ -261,7 +262,7 @@ class Multilevel:
         else:
             blocks.begin_searches(self._draws.permutation(nodes), patience, repair)
         while blocks.waiting:
-            looked = blocks.run(max(self.looks, 1))
+            looked = blocks.run(TELLING if self.hasty else max(self.looks, 1))
             if self.hasty and not blocks.over and blocks.rows is self._shown[0]:
                 self._put(_taken_over(blocks.block.copy(), self._shown[1]), blocks.cut)
             yield looked

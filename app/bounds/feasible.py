@@ -6,7 +6,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from app.graphs.deliveries import Deliveries
 from app.graphs.graph import Graph, narrow
-from app.graphs.lists import kept_rows
+from app.graphs.lists import entries_of, kept_rows
 from app.graphs.metric import Metric
 from app.graphs.pairing import Pairing
 
@@ -131,8 +131,9 @@ def fault_of_tree(graph: Graph, parent: np.ndarray, terminals: np.ndarray) -> st
         return f"does not hold the terminal {graph.called(int(without[0]))}"
     nodes = np.flatnonzero(parent >= 0)
     above = parent[nodes]
-    rows, has = graph.row_of(), np.zeros(graph.n, dtype=bool)
-    has[rows[graph.indices == parent[rows]]] = True
+    counts, has = graph.indptr[nodes + 1] - graph.indptr[nodes], np.zeros(graph.n, dtype=bool)
+    found = graph.indices[entries_of(graph.indptr, nodes)] == np.repeat(above, counts)
+    has[np.repeat(nodes, counts)[found]] = True
     hangs, lost = parent[above] < 0, (above != nodes) & ~has[nodes]
     for at in np.flatnonzero(hangs | lost)[:1].tolist():
         node, other = int(nodes[at]), int(above[at])

@@ -20,9 +20,12 @@ from app.graphs.orders import places_of
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
-NEAREST = function("lk_network_nearest", Long, *[Pointer] * 3, Long, Pointer, Long, Long, *[Pointer] * 3)
+NEAREST = function(
+    "lk_network_nearest", Long, *[Pointer] * 3, Long, Pointer, *[Long] * 3, *[Pointer] * 3, returns=Long
+)
 LONGEST = 1 << 20  # of an edge, or as many as there are nodes: rings of so many lists are gone through
-LARGE = 1 << 19  # nodes of a network whose walk is by shortest paths of the kernel, which has other ties
+LOOKS = 32  # of these for each node and entry, before a heap is quicker
+LARGE = 1 << 19  # nodes of a network whose walk takes the lowest node of several before each
 ROOM = 1 << 62  # of numbers of a path and a node, and of what customers cost that no facility reaches
 
 
@@ -87,9 +90,9 @@ class NetworkSites(ManySites):
 
     def lengths_to(self, chosen: np.ndarray) -> np.ndarray:
         """[nodes] int64, how far the nearest of different nodes [k] is from each, else `never`."""
-        if not (self.compiled and in_ring(self.lengths, self.nodes)):
-            return self.nearest(chosen)[1]
-        return by_ring(self.indptr, self.indices, self.lengths, chosen, self.never)[0]
+        arrays = self.indptr, self.indices, self.lengths
+        found = by_ring(*arrays, chosen, self.never) if self.compiled else None
+        return self.nearest(chosen)[1] if found is None else found[0]
 
     def costs(self, away: np.ndarray) -> np.ndarray:
         """[..., n] int64, what customers cost at distances."""
@@ -188,49 +191,66 @@ def _renumbered(network: sp.csr_array, order: np.ndarray, number: np.ndarray) ->
     return found
 
 
-def in_ring(lengths: np.ndarray, nodes: int) -> bool:
-    """Whether the kernel finds shortest paths of such lengths in so many nodes."""
-    return NEAREST is not None and int(lengths.max(initial=0)) <= max(LONGEST, nodes)
-
-
 def by_ring(
     ptr: np.ndarray, near: np.ndarray, lengths: np.ndarray, chosen: np.ndarray, never: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray] | None:
     """[nodes] int64, how far the nearest of different nodes [k] is from each, `never`: there is none; [nodes]
     int32, the node before each on the way from there, of several the lowest, where no length is 0; -1: none.
+    None where there is no kernel, or lengths are so large that a heap is quicker.
     """
     n, longest = len(ptr) - 1, int(lengths.max(initial=0))
+    if NEAREST is None or longest > max(LONGEST, n):
+        return None
     away, before = np.full(n, never, dtype=np.int64), np.full(n, -1, dtype=np.int32)
     room, chosen = np.empty(2 * n + longest + 1, np.int32), np.ascontiguousarray(chosen, np.int64)
-    NEAREST(
-        n, *map(address, (ptr, near, lengths)), len(chosen), address(chosen), longest, never,
-        *map(address, (away, room, before)),
+    late = NEAREST(
+        n, *map(address, (ptr, near, lengths)), len(chosen), address(chosen), longest,
+        LOOKS * (n + len(near)), never, *map(address, (away, room, before)),
     )  # fmt: skip
-    return away, before
+    return None if late else (away, before)
 
 
 def _walk(network: sp.csr_array, compiled: bool) -> tuple[np.ndarray, int, bool]:
     """Nodes in the order of a depth-first walk over shortest paths from the first node of each part; a length
     that no path exceeds, twice the longest of these; whether there are several parts.
     """
-    from scipy.sparse.csgraph import depth_first_order, dijkstra  # as above
+    from scipy.sparse.csgraph import depth_first_order  # as above
 
     n = network.shape[0]
     if not n:
         return np.zeros(0, dtype=np.int64), 0, False
     roots = np.unique(components(network.indptr, network.indices, compiled=compiled), return_index=True)[1]
-    lengths = network.data.astype(np.int64)
-    if compiled and n >= LARGE and in_ring(lengths, n) and lengths.min(initial=1) > 0:
-        ptr, near = network.indptr.astype(np.int64), network.indices.astype(np.int32)
-        away, before = by_ring(ptr, near, lengths, roots, int(lengths.sum()) + 1)
-    else:
-        away, before, _ = dijkstra(
-            network.astype(np.float64), directed=True, indices=roots, min_only=True, return_predecessors=True
-        )
+    away, before = _paths(network, roots, compiled)
     before = np.where(before < 0, n, before)  # a node more, from which all parts begin
     tree = sp.csr_array((np.ones(n), (before, np.arange(n))), shape=(n + 1, n + 1))
     order = depth_first_order(tree, n, directed=True, return_predecessors=False)[1:]
     return order.astype(np.int64), 2 * int(away.max()), len(roots) > 1
+
+
+def _paths(network: sp.csr_array, roots: np.ndarray, compiled: bool) -> tuple[np.ndarray, np.ndarray]:
+    """[n] how far the nearest root is, which all nodes have, and [n] the node before each, below 0: none."""
+    from scipy.sparse.csgraph import dijkstra  # as above
+
+    lengths = network.data.astype(np.int64)
+    lowest = network.shape[0] >= LARGE and lengths.min(initial=1) > 0
+    if lowest and compiled:
+        ptr, near = network.indptr.astype(np.int64), network.indices.astype(np.int32)
+        found = by_ring(ptr, near, lengths, roots, 1 << 62)
+        if found is not None:
+            return found
+    away, before, _ = dijkstra(
+        network.astype(np.float64), directed=True, indices=roots, min_only=True, return_predecessors=True
+    )
+    return away, _lowest_before(network, away) if lowest else before
+
+
+def _lowest_before(network: sp.csr_array, away: np.ndarray) -> np.ndarray:
+    """[n] int64, as by_ring tells, of lengths above 0: the lowest neighbour that is nearer by the length."""
+    tails = np.repeat(np.arange(len(away)), np.diff(network.indptr))
+    last = np.flatnonzero(away[tails] + network.data == away[network.indices])[::-1]
+    before = np.full(len(away), -1)
+    before[network.indices[last]] = tails[last]  # what is written last stays: the lowest tail
+    return before
 
 
 # ---- plain choices -----------------------------------------------------------------------------------------

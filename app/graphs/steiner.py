@@ -15,7 +15,7 @@ from app.graphs.fixed_point import integer_weights
 from app.graphs.graph import Graph
 from app.graphs.joined import components
 from app.graphs.keys import sorted_set
-from app.graphs.lists import ranges, starts
+from app.graphs.lists import entries_of, ranges, starts
 
 OUTSIDE = -1  # the parent of what is not in a tree
 
@@ -69,12 +69,14 @@ class SteinerCore(NamedTuple):
 
     def lengths_of(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """[k] int64, the lengths of edges u[i]-v[i]; -1 where there is none."""
-        if not len(self.indices):
+        rows = sorted_set(np.asarray(u, np.int64))
+        at, counts = entries_of(self.indptr, rows), self.indptr[rows + 1] - self.indptr[rows]
+        if not len(at):
             return np.full(len(u), -1, dtype=np.int64)
-        keys = self.row_of() * self.n + self.indices
+        keys = np.repeat(rows, counts) * self.n + self.indices[at]
         wanted = np.asarray(u, np.int64) * self.n + v
         place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where(keys[place] == wanted, self.lengths[place], -1)
+        return np.where(keys[place] == wanted, self.lengths[at[place]], -1)
 
     def length(self, parent: np.ndarray) -> int:
         """Of a tree of the graph, by its parents [n]."""

@@ -324,10 +324,11 @@ INLINE void ring_take(Ring *r, int32_t v, int64_t at) {
  * longer than any path. Lengths are 0..longest: nodes that wait are at most that much farther than the one whose turn
  * it is, so that a ring of longest + 1 lists has them in order (Dial, Algorithm 360, Communications of the ACM 1969).
  * room [2 nodes + longest + 1] is of the lists; before [nodes] or null: the node before each on its way, of several the
- * first one, where no length is 0. */
-void lk_network_nearest(int64_t nodes, const int64_t *ptr, const int32_t *near, const int64_t *lengths, int64_t count,
-                        const int64_t *chosen, int64_t longest, int64_t never, int64_t *away, int32_t *room,
-                        int32_t *before) {
+ * first one, where no length is 0. Returns 0, or 1 where a path is longer than `most`: each unit of length is a look at
+ * a list, and it is given up. */
+int64_t lk_network_nearest(int64_t nodes, const int64_t *ptr, const int32_t *near, const int64_t *lengths, int64_t count,
+                           const int64_t *chosen, int64_t longest, int64_t most, int64_t never, int64_t *away,
+                           int32_t *room, int32_t *before) {
     Ring r = {room, room + nodes, room + 2 * nodes, 0};
     const int64_t ring = longest + 1;
     for (int64_t at = 0; at < ring; ++at) r.head[at] = -1;
@@ -335,7 +336,8 @@ void lk_network_nearest(int64_t nodes, const int64_t *ptr, const int32_t *near, 
         away[chosen[i]] = 0;
         ring_put(&r, (int32_t)chosen[i], 0);
     }
-    for (int64_t here = 0; r.waiting; ++here)
+    for (int64_t here = 0; r.waiting; ++here) {
+        if (here > most) return 1;
         while (r.head[here % ring] >= 0) {
             const int32_t v = r.head[here % ring];
             ring_take(&r, v, here % ring);
@@ -352,4 +354,6 @@ void lk_network_nearest(int64_t nodes, const int64_t *ptr, const int32_t *near, 
                 ring_put(&r, w, there % ring);
             }
         }
+    }
+    return 0;
 }

@@ -30,8 +30,9 @@ def core_of(graph: Graph, needed: np.ndarray, allowed: np.ndarray) -> Domination
         return DominationCore(graph, np.arange(graph.n), needed, allowed)
     names = np.flatnonzero(needed | allowed)
     number = np.cumsum(needed | allowed).astype(index_type(len(names))) - 1
-    degree, v = np.diff(graph.indptr), graph.indices
-    stored = (np.repeat(needed, degree) & allowed[v]) | (np.repeat(allowed, degree) & needed[v])
+    v = graph.indices
+    here, there = needed | (allowed << np.uint8(1)), allowed | (needed << np.uint8(1))
+    stored = (np.repeat(here, np.diff(graph.indptr)) & there[v]) > 0  # one needed, the other allowed
     indptr = np.append(0, np.cumsum(row_counts(stored, graph.indptr)[names]))
     indices = number[v[stored]]
     name = f"{graph.name} (kernel)" if len(names) < graph.n else graph.name

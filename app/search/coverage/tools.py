@@ -15,6 +15,7 @@ from app.graphs.family import Family, ascending_family
 from app.graphs.fixed_point import refuse_vanished, whole_numbers
 from app.graphs.graph import Graph
 from app.graphs.ids import one_id
+from app.graphs.lists import rows_with
 from app.graphs.weights import decimals_of
 from app.proofs.kinds import CoverageProof
 from app.reductions.coverage.reducer import CoverageReducer
@@ -183,10 +184,9 @@ class CoverageTools(Toolbox):
 
     def value(self, solution: np.ndarray) -> int:
         """The weight of the elements that have a chosen set, by their rows of the graph."""
-        graph = self.graph
-        near = np.append(0, np.cumsum(solution[graph.indices]))
-        ends = near[graph.indptr]
-        return int(self.weights[ends[self.count + 1 : -1] > ends[self.count : -2]].sum())
+        ends = self.graph.indptr[self.count : -1]
+        held = rows_with(solution[self.graph.indices[ends[0] : ends[-1]]], ends - ends[0])
+        return int(self.weights[held].sum())
 
     def fault(self, solution: np.ndarray) -> str | None:
         """What is no set, what is fixed on the wrong side, or costs above the budget."""

@@ -10,13 +10,14 @@ import heapq
 import numpy as np
 
 from app.graphs.graph import Graph
-from app.graphs.lists import row_counts, rows_with
+from app.graphs.lists import entries_of, row_counts, rows_with
 from app.native.library import address, function
 from app.search.cover.start import ENTRY_BYTES, rows_of_kernels
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 GREEDY = function("lk_dominate_greedy", Long, *(Pointer,) * 9, returns=Long)
 NEEDED = function("lk_dominate_needed", Pointer, Pointer, Pointer, Long, Pointer, Pointer)
+FEW = 4  # so many times the entries of rows are all entries at least: then these are gone through alone
 EXACT = 1 << 53  # whole numbers up to here are float64 numbers
 
 
@@ -68,12 +69,28 @@ def needed(
 
 def near_any(graph: Graph, marked: np.ndarray) -> np.ndarray:
     """[n] bool, whether a node has a marked neighbour."""
-    return rows_with(marked[graph.indices], graph.indptr)
+    beside = _beside_few(graph, marked)
+    if beside is None:
+        return rows_with(marked[graph.indices], graph.indptr)
+    found = np.zeros(graph.n, dtype=bool)
+    found[beside] = True
+    return found
 
 
 def near_counts(graph: Graph, marked: np.ndarray) -> np.ndarray:
     """[n] int64, how many nodes of each closed neighbourhood are marked [n] bool."""
-    return marked + row_counts(marked[graph.indices], graph.indptr)
+    beside = _beside_few(graph, marked)
+    if beside is None:
+        return marked + row_counts(marked[graph.indices], graph.indptr)
+    return marked + np.bincount(beside, minlength=graph.n)
+
+
+def _beside_few(graph: Graph, marked: np.ndarray) -> np.ndarray | None:
+    """[k] the neighbours of marked nodes, each as often as it is one; None: their rows are not few."""
+    rows = np.flatnonzero(marked)
+    if FEW * int((graph.indptr[rows + 1] - graph.indptr[rows]).sum()) > len(graph.indices):
+        return None
+    return graph.indices[entries_of(graph.indptr, rows)]
 
 
 def greedy_order(

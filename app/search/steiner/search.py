@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
+from app.graphs.lists import by_columns
 from app.graphs.steiner import SteinerCore, canonical_tree, rooted_at
 from app.rng import SplitMix, stream
 from app.search.steiner.trees import Trees
@@ -231,10 +232,14 @@ class SteinerSearch(Search):
 
 
 def _edge_numbers(core: SteinerCore) -> tuple[np.ndarray, int]:
-    """[nnz] int64, the number of the edge of each entry, and how many edges there are."""
-    rows, columns = core.row_of(), core.indices.astype(np.int64)
-    key = np.minimum(rows, columns) * core.n + np.maximum(rows, columns)
-    return np.unique(key, return_inverse=True)[1].reshape(-1), len(key) // 2
+    """[nnz] int64, the number of the edge of each entry, by its lower node and then the other, and how many
+    edges there are; in linear time, as rows ascend.
+    """
+    number, up = np.empty(len(core.indices), dtype=np.int64), core.row_of() < core.indices
+    number[up] = np.arange(len(number) // 2)
+    back = by_columns(core.indptr, core.indices, core.n)  # of each entry the one of the other direction
+    number[~up] = number[back[~up]]
+    return number, len(number) // 2
 
 
 def _scale(core: SteinerCore) -> int:
