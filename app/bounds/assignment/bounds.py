@@ -116,7 +116,7 @@ class AssignmentBounds(Bounds):
         ):
             return False
         if self._stage == 1:
-            return self._ascend(best)
+            return self._ascend(best) or self._splits
         if self._cases is None:
             if self.core.k > MOST_CASES:
                 return False
