@@ -314,6 +314,21 @@ def test_damaged_splits_are_refused():
             replace(proof, **changed).check(core)
 
 
+@alone
+def test_splits_of_matrices_that_say_nothing():
+    """Linear costs that are all 0, and directions of ascent that are."""
+    ones, none = np.ones((6, 6)) - np.eye(6), np.zeros((6, 6))
+    ring = sum(np.roll(np.eye(6), by, 1) * sign for by, sign in ((1, 1), (2, -1)))
+    for a, b in ((ones, ones), (none, ones), (ring, ring)):
+        core = asked_of(QAP, a, b, none, np.full(6, -1)).core
+        cost, splitting, steps = core.cost(np.arange(6)), Splitting(core), 0
+        while not splitting.done and steps < 3000:
+            splitting.step(cost)
+            steps += 1
+        splitting.proof.check(core)
+        assert splitting.proof.lower <= cost and splitting.done
+
+
 # ---- files -------------------------------------------------------------------------------------------------
 
 FILES = {

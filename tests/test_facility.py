@@ -756,6 +756,20 @@ def test_packings_prove_radii_up_to_the_best_and_none_beyond():
 
 
 @alone
+def test_nothing_is_proved_beyond_what_not_being_reached_costs():
+    sites = network(9, 6, most=1, kind=CENTER)[0].sites  # in three parts
+    value = sites.value(along_walk(sites))
+    bounds = RadiusBounds(sites, along_walk(sites))
+    while bounds.improve(0.0, value):
+        pass
+    proof = bounds.proof()
+    proof.check(sites)
+    assert proof.lower == value
+    with pytest.raises(BadCertificate, match="than any solution"):
+        replace(proof, lower=value + 1).check(sites)
+
+
+@alone
 def test_parts_that_each_want_a_facility(without_tables):
     """More than any power of two of facilities; and multipliers of a table, above all paths, are checked."""
     many = nx.disjoint_union(nx.empty_graph(70), nx.path_graph(4))

@@ -34,7 +34,7 @@ ROOT_SWEEPS, LEAST_GAIN = 2000, 1e-6  # of the first case: sweeps; what a sweep 
 CASE_SWEEPS, CASE_GAIN = 40, 0.01  # of the others
 KEPT_BYTES = 64 << 20  # of the multipliers of all cases
 TABLE_SECONDS, PRODUCT_SECONDS = 3e-8, 2e-10  # of bounds by nodes: for each pair; of those of rows, by width
-CUBE_SECONDS = 2e-8  # of a split: for each of k^3
+CHECK_SECONDS, STEP_SECONDS = 8e-9, 4e-9  # of a split: for each of k^3
 NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -79,11 +79,16 @@ class AssignmentBounds(Bounds):
         return self.core.k <= MOST_PAIRS or self._splits
 
     @property
+    def least_seconds(self) -> float:
+        """An estimate of what a step of a split takes, once the first bounds are there."""
+        return STEP_SECONDS * self.core.k**3 if self._stage and self._splits else 0.0
+
+    @property
     def check_seconds(self) -> float:
         """An estimate of what a check takes."""
         k, proof = self.core.k, self._proof
         if isinstance(proof, SplitBound):
-            return _seconds_by_nodes(self.core) + CUBE_SECONDS * k**3
+            return _seconds_by_nodes(self.core) + CHECK_SECONDS * k**3
         if proof is None or proof.by == BY_DEGREES:
             return 0.0
         if proof.by == BY_NODES:
@@ -96,6 +101,8 @@ class AssignmentBounds(Bounds):
         if self._stage == 0:
             self._stage = 1
             self._first()
+            if time.perf_counter() >= end:
+                return self.value < best
         while self.value < best:
             if not self._more(best):
                 return False
@@ -116,7 +123,7 @@ class AssignmentBounds(Bounds):
         ):
             return False
         if self._stage == 1:
-            return self._ascend(best)
+            return self._ascend(best) or self._splits
         if self._cases is None:
             if self.core.k > MOST_CASES:
                 return False

@@ -32,6 +32,7 @@ from app.bounds.assignment.spectral import (
     spectrum_of,
     turned,
 )
+from app.bounds.assignment.witness import EXACT_FLOAT
 from app.bounds.certificate import BadCertificate
 from app.graphs.pairing import Quadratic
 
@@ -45,7 +46,7 @@ SHORTER, PATIENCE, SHORTEST = (
 GAIN = 1e-5  # of the bound, that is one
 FIRST_STEPS, LAST_STEPS = 10, 2560  # before the first tangent, and before the last; each time twice as many
 TANGENTS = 40  # at most, four times as many at last
-ROUNDING = 1e-9
+ROUNDING, TINY = 1e-9, 2.0**-900
 
 
 class Splitting:
@@ -72,7 +73,7 @@ class Splitting:
         self._a, self._b, self._linear = (each.astype(np.float64) for each in (a, b, linear))
         self._off = ~np.eye(core.k, dtype=bool)
         self._steep = -np.sort(-self._b[self._off].reshape(core.k, -1), axis=1)
-        self._even = core.symmetric
+        self._even, self._size = core.symmetric, float(np.linalg.norm(self._b))
         self._second = second_of(core)
         self._work = self._course()
 
@@ -111,8 +112,10 @@ class Splitting:
     def _length(self, found: float, direction: tuple[np.ndarray, np.ndarray], length: float) -> float:
         """Of a step from a split that is worth `found`."""
         square = sum(float((each * each).sum()) for each in direction)
+        if square <= (ROUNDING * self._size) ** 2:  # as good as none: no step says more
+            return 0.0
         above = max(self._goal - found, ROUNDING * abs(found)) + 0.02 * abs(self._goal)
-        return 0.5 * length * above / square if square > 0 else 0.0
+        return 0.5 * length * above / square
 
     def _slope(self, part: np.ndarray, diagonal: np.ndarray) -> tuple[float, tuple[np.ndarray, np.ndarray]]:
         """What a split is worth, and how that grows with it."""
@@ -143,7 +146,8 @@ class Splitting:
 
     def _least(self, costs: np.ndarray) -> np.ndarray:
         """[k] the places of a least assignment by costs [k, k]."""
-        scale = 2.0 ** np.floor(np.log2(2.0**50 / max(float(np.abs(costs).max()) * len(costs), 1e-300)))
+        largest = float(np.abs(costs).max()) * len(costs)
+        scale = 2.0 ** np.floor(np.log2(2.0**50 / largest)) if largest > TINY else 0.0
         return least_assignment(np.rint(costs * scale).astype(np.int64), self._compiled)[2]
 
     # ---- tangents ------------------------------------------------------------------------------------------
@@ -188,6 +192,8 @@ class Splitting:
     def _prove(self, split: tuple[np.ndarray, np.ndarray], near: np.ndarray, second: Spectrum) -> None:
         """In whole numbers, where the split has room."""
         core, one = self.core, self._one
+        if not all(np.abs(each).max() * one < EXACT_FLOAT for each in split):
+            return
         part, diagonal = (np.rint(each * one).astype(np.int64) for each in split)
         if not fits(*core.tables, one, (part, diagonal)):
             return

@@ -23,7 +23,7 @@ from app.toolbox import Bounds
 PACKED, MIDDLE, ABOVE, BEST = "packed", "middle", "above", "best"  # which radius is tried
 PASSES = ((MIDDLE, 1), (ABOVE, 50), (BEST, 1000), (ABOVE, 2000), (BEST, 1 << 40))  # by so many cases
 COVER_PASSES = ((MIDDLE, 1), (MIDDLE, 60), (MIDDLE, 1000), (BEST, 4000), (MIDDLE, 20000), (BEST, 1 << 40))
-LIST_PASSES = ((PACKED, 0), *COVER_PASSES)  # without a table
+LIST_PASSES = ((PACKED, 0), (ABOVE, 1), *COVER_PASSES[1:])  # without a table
 FINE = 256  # packings: radii that differ by less than so small a part are left to covers
 TABLE_SHARE = 0.25  # of a time limit, for a table
 NEAR = 1.0  # of any gap cases may prove the best solution
@@ -216,7 +216,8 @@ class RadiusBounds(Bounds):
             self._pass += 1
             if self._low >= top or self._pass >= len(passes):
                 return False
-            self._high, self._stride = top + 1, 1
+            self._stride = max(self._high - self._low, 1) if passes[self._pass - 1][0] == PACKED else 1
+            self._high = top + 1
         which = passes[self._pass][0]
         if self._first:  # a customer costs as much anywhere
             self._at = max(self._number(int(self.sites.cheapest.max(initial=0))), min(1, top))

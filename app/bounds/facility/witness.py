@@ -107,6 +107,8 @@ class CenterBound(Proof):
         found = self.customers
         if len(found) and not (found[0] >= 0 and found[-1] < sites.n and (found[1:] > found[:-1]).all()):
             raise BadCertificate(f"{self.method}: its customers are not ascending")
+        if self.lower > size_of(sites) + 1:  # which is the cost of not being reached
+            raise BadCertificate(f"{self.method}: {self.lower} is more than any solution is worth")
         if not sites.largest or self.cases.lower != 1:
             raise BadCertificate(f"{self.method}: proves nothing of this question")
         self.cases.check(covers_of(sites, found, self.lower))
