@@ -38,11 +38,8 @@ from app.graphs.pairing import Quadratic
 
 MOST_PARTS = 1 << 20
 KEPT = 0.7  # of the last direction
-SHORTER, PATIENCE, SHORTEST = (
-    0.7,
-    15,
-    1e-4,
-)  # of steps; after so many that gain nothing; of the first, at least
+SHORTER, PATIENCE = 0.7, 15  # steps are so much shorter after so many that gain nothing
+SHORTEST = 1e-4  # of the first, at least
 GAIN = 1e-5  # of the bound, that is one
 FIRST_STEPS, LAST_STEPS = 10, 2560  # before the first tangent, and before the last; each time twice as many
 TANGENTS = 40  # at most, four times as many at last
