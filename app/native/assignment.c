@@ -430,6 +430,16 @@ static void share_out(int64_t n, int64_t *linear, int64_t *square, int64_t *rows
         }
 }
 
+/* The end of a sweep: multipliers of a least assignment by the linear costs go from these to the bound; what it gains. */
+static int64_t settle(int64_t n, int64_t *linear, int64_t *top, int64_t *u, int64_t *v, int64_t *row_of, int64_t *scratch) {
+    const int64_t gained = assign(n, linear, n, u, v, row_of, scratch);
+    for (int64_t i = 0; i < n; ++i) {
+        top[i] += u[i];
+        for (int64_t k = 0; k < n; ++k) linear[i * n + k] -= u[i] + v[k];
+    }
+    return gained;
+}
+
 /* One sweep of dual ascent: see app/bounds/assignment/dual.py. linear [n, n], square [n, n, n, n], rows, columns
  * [n, n, n], top [n]; turn 0: nothing is shared out or taken from mirror images, odd: from the first variable on, even:
  * from the last. Returns what the bound gains, FAR without memory. */
@@ -458,11 +468,7 @@ int64_t lk_assignment_ascend(int64_t n, int64_t turn, int64_t *linear, int64_t *
             for (int64_t l = 0; l < m; ++l) own[(j + (j >= i)) * n + l + (l >= k)] = part[j * m + l] - u[j] - v[l];
         }
     }
-    const int64_t gained = assign(n, linear, n, u, v, row_of, scratch);
-    for (int64_t i = 0; i < n; ++i) {
-        top[i] += u[i];
-        for (int64_t k = 0; k < n; ++k) linear[i * n + k] -= u[i] + v[k];
-    }
+    const int64_t gained = settle(n, linear, top, u, v, row_of, scratch); /* which are parts of `part` */
     free(part);
     return gained;
 }
@@ -505,11 +511,7 @@ int64_t lk_assignment_lean(int64_t n, int64_t turn, const int64_t *a, const int6
             columns[(j + (j >= k)) * nn + at] += v[j];
         }
     }
-    const int64_t gained = assign(n, linear, n, u, v, row_of, scratch);
-    for (int64_t i = 0; i < n; ++i) {
-        top[i] += u[i];
-        for (int64_t k = 0; k < n; ++k) linear[i * n + k] -= u[i] + v[k];
-    }
+    const int64_t gained = settle(n, linear, top, u, v, row_of, scratch); /* which are parts of `part` */
     free(part);
     return gained;
 }
