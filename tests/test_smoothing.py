@@ -500,6 +500,27 @@ def test_a_run_tells_the_network_and_plain_rules_beside_what_it_predicts(tmp_pat
 
 
 @pytest.mark.mpi_skip
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ((), "label propagation is better than what was learned"),
+        (("smooth.method=auto",), None),
+        (("graph.signal=4.0", "gnn.epochs=60"), None),
+    ],
+    ids=["weak features", "smoothed", "strong features"],
+)
+def test_the_log_says_what_may_help_where_a_plain_rule_is_better(tmp_path, keys, said):
+    program = [sys.executable, ROOT / "run.py", ROOT / "inputs" / "gcn.toml", "output.plots=false"]
+    program += ["graph.nodes=1000", "gnn.epochs=5", *keys, "--out", tmp_path / "out"]
+    code, printed = run_job(program, limit_s=90)
+    assert code == 0, printed
+    text = " ".join(printed.split())
+    assert ("advice: " in text) == (said is not None)
+    if said is not None:
+        assert f"advice: {said}: " in text and 'smooth.method = "auto"' in text
+
+
+@pytest.mark.mpi_skip
 def test_the_page_sets_plain_rules_beside_what_is_predicted():
     scores = {"val_accuracy": 0.5, "test_accuracy": 0.75}
     entry = {
