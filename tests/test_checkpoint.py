@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 import threading
 import zipfile
 from functools import partial
@@ -585,6 +587,23 @@ def test_a_lock_holds_until_it_is_released_or_its_process_is_gone(tmp_path):
     with pytest.raises(CaseError, match="process ? on ?".replace("?", r"\?")):
         lock.take(folder)
     assert "removed, as --force-unlock asks" in lock.take(folder, force=True)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="the system does not tell of processes")
+def test_the_lock_of_a_process_that_has_ended_and_was_not_waited_for_is_taken_over(tmp_path):
+    """As where nobody in a container waits for the ranks of a launcher that was killed."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    lock.take(str(tmp_path))
+    path = tmp_path / lock.NAME
+    holder = json.loads(path.read_text()) | {"pid": child.pid, "started": lock._started(child.pid)}
+    path.write_text(json.dumps(holder))
+    with pytest.raises(CaseError, match="--force-unlock"):
+        lock.take(str(tmp_path))
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is still there
+    os.kill(child.pid, 0)
+    assert "is gone" in lock.take(str(tmp_path))
+    child.communicate()
 
 
 def test_a_job_that_has_just_begun_is_named(tmp_path):

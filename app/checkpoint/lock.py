@@ -87,6 +87,8 @@ def _is_gone(holder: dict[str, Any]) -> bool:
         return True
     except OSError:
         return False
+    if _fields(pid)[:1] in (["Z"], ["X"]):  # it has ended; who began it has not asked how
+        return True
     return _started(pid) != holder.get("started")  # the number is another process's by now
 
 
@@ -103,11 +105,17 @@ def _this_process() -> dict[str, Any]:
 
 def _started(pid: int) -> str:
     """When a process began, in the system's ticks; "" where the system does not tell."""
+    return (_fields(pid)[19:20] or [""])[0]
+
+
+def _fields(pid: int) -> list[str]:
+    """What the system tells of a process, from its state on (`man proc_pid_stat`); nothing where it does
+    not."""
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def _boot() -> str:
