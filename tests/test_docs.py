@@ -124,6 +124,20 @@ def test_links_lead_somewhere(path):
         assert not anchor or anchor in anchors(linked), f"{identify(path)}: no heading for {target}"
 
 
+CONTENTS = ["formats.md", "measurements/answers.md", "measurements/networks.md", "measurements/policies.md"]
+
+
+@pytest.mark.mpi_skip
+@pytest.mark.parametrize("name", CONTENTS)
+def test_long_documents_begin_with_a_list_of_their_sections(name):
+    text = FENCE.sub("", TEXTS[ROOT / "docs" / name])
+    head, *sections = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
+    listed = set(re.findall(r"\]\(#([\w-]+)\)", head))
+    wanted = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in sections[::2]}
+    assert len(wanted) > 5
+    assert wanted - listed == set()
+
+
 # A file of the program: a path below the root or below app/; NAME and the like stand for others.
 FILE = re.compile(r"(?<![\w./{$-])((?:\w+/)+\w+\.(?:py|c|h|toml|md|sh|npz))\b")
 OWN = re.compile(r"[A-Z]{4}|^(runs|raw|split|solution|predictions|embeddings)/|graphconv")
