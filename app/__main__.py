@@ -6,6 +6,7 @@ from importlib import import_module
 
 from app.cli import say
 from app.errors import LockstepError
+from app.text import show
 from app.threads import limit_threads
 
 TOOLS = {
@@ -27,7 +28,8 @@ def main(arguments: list[str]) -> int:
         say(USAGE.rstrip("\n"))
         return 0
     if name not in TOOLS:
-        say(USAGE.rstrip("\n"), error=True)
+        unknown = f"lockstep: error: unknown tool {show(name)}\n" if name else ""
+        say(unknown + USAGE.rstrip("\n"), error=True)
         return 2
     tool = import_module(f"app.commands.{name}")
     if "--help" in rest or "-h" in rest:

@@ -17,6 +17,7 @@ from app.case.text import help_text
 from app.errors import CaseError
 from app.text import not_plain, printable, shorten, show, toml_value
 
+PROGRAM = "run.py"
 BEGUN = time.monotonic()  # of this process, nearly
 VALUES = {
     "--out": "DIR", "--device": "auto, cpu or gpu", "--check": "FILE or RUN",
@@ -101,7 +102,14 @@ def parse(arguments: list[str]) -> Command | str:
 def _again(arguments: list[str]) -> str:
     """The command line of this run with --resume, without what is meant for its first part only."""
     kept = [each for each in arguments if each not in ("--overwrite", "--resume", "--force-unlock")]
-    return shlex.join(["python", "run.py", *kept, "--resume"])
+    return shlex.join([*_program(), *kept, "--resume"])
+
+
+def _program() -> list[str]:
+    """The interpreter and the program as this run was started."""
+    if os.path.basename(sys.argv[0]) != PROGRAM:  # from Python
+        return ["python", PROGRAM]
+    return [sys.orig_argv[0], sys.argv[0]]
 
 
 def _sort(arguments: list[str]) -> tuple[list[str], list[str], dict[str, str], list[str]]:

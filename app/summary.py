@@ -239,11 +239,12 @@ def _whole_pieces(group: Group, case: Case, times: dict[str, dict[str, float]], 
 
 
 def remarks(case: Case, result: dict[str, Any]) -> list[str]:
-    """What is to be said of a task's result: plain heuristics that did better. The same on all ranks.
+    """What is to be said of a task's result: plain heuristics or rules that did better. On all ranks.
 
     result   the task's part of result.json
     """
-    beaten = list(filter(None, (_beaten(case, entry) for entry in result.get("instances", ()))))
+    told = _network_beaten if case.run.task == "classify" else _beaten
+    beaten = list(filter(None, (told(case, entry) for entry in result.get("instances", ()))))
     more = len(beaten) - NAMED
     return [
         *beaten[:NAMED], *([f"so it is on {_count(more, 'other graph')}"] if more > 0 else ()),
@@ -267,6 +268,29 @@ def _beaten(case: Case, entry: dict[str, Any]) -> str:
         f'{entry["name"]}: the baseline "{label}" found {value}, better than the answer, '
         f"{entry['objective']}; {right} may find more"
     )
+
+
+def _network_beaten(case: Case, entry: dict[str, Any]) -> str:
+    """Of a trained network, the plain rule that beats it on validation rows (without any, on test rows), by
+    the watched score, and what may help; "" for none."""
+    from app.gnn.watch import FALLING, WORDS  # of networks alone
+
+    watched = (entry.get("watched") or "").removeprefix("val_")
+    measure = "rmse" if watched == "loss" else watched  # rules know no loss
+    split = "val" if entry.get(f"val_{measure}") is not None else "test"
+    reached = entry.get(f"{split}_{measure}")
+    rules = {label: scores.get(f"{split}_{measure}") for label, scores in (entry.get("plain") or {}).items()}
+    sense = "minimise" if measure in FALLING else "maximise"
+    label, value = _best(sense, {each: found for each, found in rules.items() if found is not None})
+    if not case.gnn.epochs or not label or reached is None or not _is_better(sense, value, reached):
+        return ""
+    of_classes = case.gnn.level == "node" and case.gnn.goal == "classes" and case.smooth.method == "none"
+    right = "more gnn.epochs, gnn.depth or another gnn.model"
+    if label == "label_propagation" and of_classes:
+        right = 'more gnn.epochs, gnn.depth, another gnn.model or smooth.method="auto"'
+    rule, score = label.replace("_", " "), WORDS.get(measure, measure.replace("_", " "))
+    said = f'{entry["name"]}: the plain rule "{rule}" has {split} {score} {value:.4f}'
+    return f"{said}, better than the network's {reached:.4f}; {right} may help"
 
 
 def _poor_training(case: Case, result: dict[str, Any]) -> Iterator[str]:

@@ -1227,6 +1227,15 @@ def test_options_anywhere(case_file):
     assert cli.parse([path, "run.out='x'"]).out == "x"
 
 
+def test_the_command_that_resumes_is_the_one_that_was_typed(case_file, monkeypatch):
+    path = case_file(SOLVABLE)
+    given = [path, "--overwrite", "--out", "a b"]
+    assert cli.parse(given).again == f"python run.py {path} --out 'a b' --resume"  # from Python
+    monkeypatch.setattr(sys, "argv", ["../lockstep/run.py", *given])
+    monkeypatch.setattr(sys, "orig_argv", [".venv/bin/python", "-X", "dev", *sys.argv])
+    assert cli.parse(given).again == f".venv/bin/python ../lockstep/run.py {path} --out 'a b' --resume"
+
+
 def test_a_case_in_a_folder_with_an_equals_sign(case_file, tmp_path):
     (tmp_path / "lr=0.1").mkdir()
     assert cli.parse([case_file(SOLVABLE, "lr=0.1/case.toml")]).case.run.name == "case"

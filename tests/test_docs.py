@@ -103,6 +103,9 @@ def test_the_reference_of_keys_is_what_the_program_prints():
     assert run_job([sys.executable, "-m", "app", "keys"], forked=True) == (0, found)
     code, printed = run_job([sys.executable, "-m", "app", "keys", "more"], forked=True)
     assert (code, printed) == (2, "lockstep: error: keys: takes no arguments; --help says more\n")
+    code, printed = run_job([sys.executable, "-m", "app", "summary", "runs/x"], forked=True)
+    assert code == 2
+    assert printed.startswith('lockstep: error: unknown tool "summary"\nusage: python -m app TOOL')
 
 
 def anchors(path):

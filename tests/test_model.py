@@ -126,6 +126,12 @@ def test_expected_counts_are_near_those_of_a_random_graph(group):
             assert b == pytest.approx(a, rel=0.05), (ranks, name)
 
 
+def test_a_plan_of_a_trillion_nodes_is_made_from_counts():
+    layout = estimate("lie", 1 << 40, 4, 3)
+    assert layout.rows.sum() == 1 << 40
+    assert layout.blocks.sum() == 1 << 30
+
+
 def test_the_rule_of_exchanges():
     assert choose_mode("auto", 1, 1000, 0) == "none"
     assert choose_mode("auto", 4, 1000, 100) == "halo"

@@ -681,11 +681,16 @@ def matrix_text(shape):
 TEXTS = [
     ("features", "1 2\n3\n4 5\n", r":2: found 1 fields in '3'; 2, as in the first line, would be right"),
     ("features", "1 2\n3 x\n4 5\n", r":2: found 'x'; a number would be right"),
-    ("features", "1 2\n3 nan\n4 5\n", r": found nan in row 1, column 1; finite 32-bit numbers"),
+    ("features", "1 2\n3 nan\n4 5\n", r":2: found nan in row 1, column 1; finite 32-bit numbers"),
+    (
+        "features",
+        "# of a node\n\n1 2\n3 4\n\ninf 5\n",
+        r":6: found inf in row 2, column 0; finite 32-bit numbers",
+    ),
     ("features", "1 2\n3 1_0\n4 5\n", r":2: found '1_0'; a number would be right"),
     ("features", "1 2\n3 4\n", r": found 2 rows; 3, one for each node of g, would be right"),
     ("features", "\n\n", r": holds no numbers; one line for each node would be right"),
-    ("labels", "0\n1\n-5\n", r": found label -5.0 in row 2; a class from 0, or -1 for none"),
+    ("labels", "0\n1\n-5\n", r":3: found label -5.0 in row 2; a class from 0, or -1 for none"),
     ("labels", "0\n1\n", r": found 2 rows; 3, one for each node"),
     ("splits", "train\ntset\ntest\n", r":2: found 'tset'; train, val, test or none would be right"),
     ("features", "1 2\n3 4\n\t\n", r": found 2 rows; 3, one for each node of g, would be right"),

@@ -26,7 +26,14 @@ from app.partition.families import FAMILIES, Turn, family_names, turn_of
 from app.partition.generated import generate_set
 from app.partition.load import load_graphs
 from app.partition.migrate import move_rows
-from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks, partition_rows
+from app.partition.rows import (
+    RowPartition,
+    block_count,
+    block_starts,
+    cut_blocks,
+    equal_cuts,
+    partition_rows,
+)
 
 WORLD = MPI.COMM_WORLD
 SIZES = [1, 5, 8, 9, 17, 64, 100, 1000, 2047, 2049, 5000]
@@ -90,6 +97,21 @@ def test_equal_blocks_are_dealt_equally():
     assert cut_blocks(np.ones(12), 4).tolist() == [0, 3, 6, 9, 12]
     assert cut_blocks(np.array([9, 1, 1, 1]), 2).tolist() == [0, 1, 4]
     assert cut_blocks(np.array([5]), 3).tolist()[-1] == 1
+
+
+@given(st.integers(0, 3_000_000), st.integers(1, 40))
+def test_equal_cuts_are_those_of_the_blocks(n, ranks):
+    starts = block_starts(n, block_count(n))
+    cuts, offsets = equal_cuts(n, ranks)
+    assert cuts.tolist() == cut_blocks(np.diff(starts), ranks).tolist()
+    assert offsets.tolist() == starts[cuts].tolist()
+
+
+def test_equal_cuts_of_a_header_that_states_a_trillion_nodes():
+    """A plan of such a graph lists no blocks: they are a thousand million, and their products overflow."""
+    cuts, offsets = equal_cuts(1 << 40, 4)
+    assert cuts.tolist() == [rank << 28 for rank in range(5)]
+    assert offsets.tolist() == [rank << 38 for rank in range(5)]
 
 
 def test_graphs_of_a_set_have_one_number_of_blocks():

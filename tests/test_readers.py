@@ -392,6 +392,8 @@ BAD_TEXT = [
     ("e.txt", "1 2 3 4\n", 1, "4 fields"),
     ("e.txt", "1 2\n1.5 2\n", 2, "no integer"),
     ("e.txt", "1 2\n1e5 2\n", 2, "no integer"),
+    ("e.txt", "1;2\n", 1, "would be right (a comma parts fields too, ';' does not)"),
+    ("e.txt", b"1 2\n\xe9 2\n", 2, r"no integer in '\xe9 2'"),
     ("e.txt", "1 2\n0x1f 2\n", 2, "no integer"),
     ("e.txt", "1 2\n1_0 2\n", 2, "no integer"),
     ("e.txt", "1 2\n+1 2\n", 2, "no integer"),

@@ -181,6 +181,37 @@ def test_baselines_that_beat_the_answer_are_named():
     assert len(many) == 4 and "6 other graphs" in many[-1]
 
 
+def scores(watched, plain, **found):
+    return {"instances": [{"name": "a", "watched": watched, "plain": plain, **found}]}
+
+
+@pytest.mark.mpi_skip
+def test_plain_rules_that_beat_a_network_are_named():
+    given = {"run.task": "classify", "graph.path": "networkx:karate_club"}
+    case, smoothed = build(given), build({**given, "smooth.method": "auto"})
+    rules = {"label_propagation": {"test_micro_f1": 0.9}, "largest_class": {"test_micro_f1": 0.4}}
+    assert remarks(case, scores("val_micro_f1", rules, test_micro_f1=0.9)) == []
+    assert remarks(case, scores("val_micro_f1", rules)) == []
+    assert remarks(case, scores(None, {}, test_micro_f1=0.9)) == []
+    (said,) = remarks(case, scores("val_micro_f1", rules, test_micro_f1=0.8))
+    assert (
+        'a: the plain rule "label propagation" has test micro F1 0.9000, better than the network\'s 0.8000'
+        in said
+    )
+    assert said.endswith('more gnn.epochs, gnn.depth, another gnn.model or smooth.method="auto" may help')
+    (said,) = remarks(smoothed, scores("val_micro_f1", rules, test_micro_f1=0.8))
+    assert said.endswith("more gnn.epochs, gnn.depth or another gnn.model may help")
+    applied = build({**given, "gnn.epochs": 0})
+    assert remarks(applied, scores("val_micro_f1", rules, test_micro_f1=0.8)) == []
+    both = {"majority": {"val_micro_f1": 0.5, "test_micro_f1": 0.9}}
+    assert remarks(case, scores("val_micro_f1", both, val_micro_f1=0.6, test_micro_f1=0.8)) == []
+    errors = {"mean": {"val_rmse": 2.0}, "neighbours": {"val_rmse": None}}
+    assert remarks(case, scores("val_loss", errors, val_rmse=1.0)) == []
+    (said,) = remarks(case, scores("val_loss", errors, val_rmse=3.0))
+    assert "val root mean squared error 2.0000, better than the network's 3.0000" in said
+    assert remarks(case, scores("val_hits_20", {"degrees": {"test_hits_20": 0.5}}, test_hits_20=0.1)) != []
+
+
 @pytest.mark.mpi_skip
 @pytest.mark.parametrize(
     ("problem", "learned", "best_step", "said"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.graphs.graph import Graph
-from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks
+from app.partition.rows import RowPartition, block_count, block_starts, cut_blocks, equal_cuts
 from app.sparse.rowblock import GATHERED_BYTES, HALO_SHARE, STAGE_BYTES, RowBlock
 
 ROW_COST = 16  # stored entries that a row costs as much as, when cuts balance "edges" (partition/assemble.py)
@@ -134,15 +134,13 @@ def estimate(
     d = entries/n, is here: (n - n/P) (1 - exp(-d/P)) ghosts a rank. max_degree 0: four
     deviations above d.
     """
-    blocks = block_count(n)
-    starts = block_starts(n, blocks)
-    cuts = cut_blocks(np.diff(starts), ranks)
-    rows = np.diff(starts[cuts])
+    cuts, offsets = equal_cuts(n, ranks)
+    rows = np.diff(offsets)
     degree = entries / max(n, 1)
     stored = (rows * degree).astype(np.int64)
     ghosts = ((n - rows) * (1 - math.exp(-degree / ranks))).astype(np.int64)
     ghost_entries = (stored * (1 - rows / max(n, 1))).astype(np.int64)
-    mode = choose_mode(exchange, ranks, int(starts[-1]), int(ghosts.sum()), width)
+    mode = choose_mode(exchange, ranks, int(offsets[-1]), int(ghosts.sum()), width)
     return Layout(
         name, n, entries, max_degree or int(degree + 4 * degree**0.5), mode, False,
         rows, stored, ghosts, ghost_entries, ghosts.copy(), np.minimum(ghosts, ranks - 1), np.diff(cuts),

@@ -80,6 +80,28 @@ def cut_blocks(weights: np.ndarray, ranks: int) -> np.ndarray:
     return np.maximum.accumulate(cuts)
 
 
+def equal_cuts(n: int, ranks: int) -> tuple[np.ndarray, np.ndarray]:
+    """The cuts of n rows in blocks of equal rows, and their rows, without a list of the blocks.
+
+    returns   [ranks+1] int64, as cut_blocks of block_starts(n, block_count(n)) gives them; [ranks+1] int64,
+              the first padded row of each
+    """
+    blocks, octets = block_count(n), -(-n // OCTET)
+
+    def start(block: int) -> int:
+        return OCTET * (block * octets // blocks)
+
+    def nearest(goal: int) -> int:
+        octet = -(-goal // OCTET)
+        behind = -(octet * blocks // -octets) if octets else 0  # the first border at or behind the goal
+        before = max(behind - 1, 0)
+        return before if goal - start(before) < start(behind) - goal else behind
+
+    inner = [nearest(OCTET * octets * rank // ranks) for rank in range(1, ranks)]
+    cuts = [0, *inner, blocks]
+    return np.array(cuts, dtype=np.int64), np.array([start(cut) for cut in cuts], dtype=np.int64)
+
+
 def partition_rows(n: int, ranks: int, weights: np.ndarray | None = None, blocks: int = 0) -> RowPartition:
     """The partition of n rows over ranks.
 

@@ -24,6 +24,8 @@ GRAPH_SUFFIXES = re.compile(
 )
 PACKED_SUFFIXES = re.compile(r"\.(gz|bz2|xz)$", re.IGNORECASE)
 
+NO_UTF_8 = re.compile(r"\\udc([89a-f][0-9a-f])")  # an octet of none, as surrogateescape has it
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -35,8 +37,11 @@ class Limits:
 
 def shown(found: bytes | str, most: int = 60) -> str:
     """`found` for an error message: escaped to plain ASCII, at most `most` characters."""
-    text = found[: 4 * most].decode("utf-8", "backslashreplace") if isinstance(found, bytes) else found
-    text = ascii(text)[1:-1]
+    if isinstance(found, bytes):
+        text = ascii(found[: 4 * most].decode("utf-8", "surrogateescape"))[1:-1]
+        text = NO_UTF_8.sub(r"\\x\1", text)
+    else:
+        text = ascii(found)[1:-1]
     return text if len(text) <= most and len(found) <= 4 * most else text[: most - 3] + "..."
 
 

@@ -18,6 +18,7 @@ DIGITS, BLANKS = b"0123456789", b" \t\n"
 PAD = 24
 LONGEST_WEIGHT = 32
 NO_INTEGER = "found a node id that is no integer"
+SEMICOLON = " (a comma parts fields too, ';' does not)"
 
 _INTEGER = re.compile(rb"[0-9]+")
 _SIGNED = re.compile(rb"[+-]?[0-9]+")
@@ -286,7 +287,8 @@ def _parse_slow(source: Source, text: bytes, line: int, layout: Layout) -> Chunk
             continue
         row = check_row(found, layout)
         if isinstance(row, str):
-            hint = layout.hint if row == NO_INTEGER else ""
+            parted = layout.hint and not layout.comma and b";" in found
+            hint = layout.hint if row == NO_INTEGER else SEMICOLON if parted else ""
             raise source.error(f"{row} in '{shown(found)}'; {layout.right()}{hint}", number)
         rows.append(row)
     u = np.array([row[0] for row in rows], dtype=np.int64) - layout.first_id

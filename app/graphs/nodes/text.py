@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from app.errors import GraphError
 from app.graphs.formats.source import Source, shown
 from app.graphs.formats.text import LARGEST_ID, read_id
 from app.graphs.ids import check_text, fault_of_name
@@ -19,7 +20,6 @@ from app.graphs.nodes.data import (
     Check,
     DenseFeatures,
     Labels,
-    Refuse,
     Splits,
     class_bits,
     class_numbers,
@@ -201,7 +201,12 @@ def _checked(
     at = 0
     for text, line in source.pieces():
         values = _numbers(source, text, line, width, right, empty)
-        yield check(values, at, _at_line(source, text, line))
+        try:
+            rows = check(values, at, source.error)
+        except GraphError:
+            _name_line(source, held_lines(text, line), values, at, check)
+            raise
+        yield rows
         at += len(values)
 
 
@@ -213,10 +218,19 @@ def _filled(text: bytes) -> bytes:
     return text[1:]
 
 
-def _at_line(source: Source, text: bytes, line: int) -> Refuse:
-    """Errors that name the lines of a piece: what is wrong in it is found by its row."""
-    last = line + text.count(b"\n") - 1
-    return lambda message: source.error(f"{message} (lines {line}..{last})")
+def _name_line(
+    source: Source,
+    lines: Iterator[tuple[int, bytes]],
+    values: np.ndarray,
+    first: int,
+    check: Callable[..., np.ndarray],
+) -> None:
+    """Raise what a check has against the first row that it refuses, with the line of that row.
+
+    lines   number and text of each     values   their rows, the first of them being row `first` of the file
+    """
+    for row, (number, _) in enumerate(lines):
+        check(values[row : row + 1], first + row, partial(source.error, line=number))
 
 
 def _numbers(source: Source, text: bytes, line: int, width: int, right: str, empty: bool) -> np.ndarray:

@@ -145,8 +145,6 @@ def _told(
     smoothed = smooth_after(context, classifier, together)
     conformal = conform_after(context, classifier, together, smoothed)
     examples.say_beside(context, classifier, scores, plain)
-    if gnn.epochs:
-        examples.advise(context, classifier, scores if smoothed is None else smoothed.scores, plain)
     asked = important_features(context, examples, classifier)
     said.advise(context, fits, gnn)
     if balanced:

@@ -231,10 +231,6 @@ class Examples(ABC):
         """How good plain rules are."""
         said.say_beside(context, classifier, plain)
 
-    def advise(self, context: Context, classifier: Classifier, scores: Any, plain: Any) -> None:
-        """What may help where a plain rule is better than the network; scores: after smoothing."""
-        said.advise_beside(context, classifier, scores, plain)
-
     def tried(self, links: LinksCase) -> Self:
         """These with other ways of scoring pairs, where they are scored."""
         return self

@@ -259,12 +259,6 @@ class LinkExamples(Examples):
                 rows = {"learned": scores[name]} | {RULES[rule]: each[name] for rule, each in plain.items()}
                 _say_rows(context, name, rows)
 
-    def advise(
-        self, context: Context, classifier: LinkPredictor, scores: dict[str, LinkScores],
-        plain: dict[str, dict[str, LinkScores]],
-    ) -> None:  # fmt: skip
-        """Nothing: which rule is best depends on the measure, and all are in the tables of `say_beside`."""
-
     def write_answer(self, context: Context, done: Learned, answer: Found) -> None:
         """See Examples."""
         folder, group, graph = context.folder, context.group, self.loaded.graph

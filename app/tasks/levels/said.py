@@ -40,10 +40,6 @@ PLAIN = {
     "propagated": "linear on the features of two hops",
     "spectral": "linear on eigenvectors of the graph",
 }  # by the names of plain rules (app/gnn/plain.py), words for them
-TUNED = 'more epochs, or settings chosen by validation scores (study.kind = "tune"), may help'
-ADVICE = {
-    "label_propagation": "more layers or hops (gnn.depth, gnn.model) hear more of the graph",
-}  # by the names of plain rules that are better than a network, what may help; of others TUNED
 
 
 def recorder(context: Context, name: str = "") -> Any:
@@ -231,27 +227,6 @@ def advise(context: Context, fits: list[Fit], case: GnnCase) -> None:
     """What the course of training suggests, once."""
     for advice in dict.fromkeys(filter(None, (ended_early(each, case) for each in fits))):
         context.log.info("advice: %s", advice)
-
-
-def advise_beside(
-    context: Context, classifier: Classifier, scores: SplitScores, plain: dict[str, SplitScores]
-) -> None:
-    """What would be better, where the best plain rule is, by validation nodes, better than what was learned.
-
-    scores   of what is predicted, after smoothing where that was asked for
-    """
-    if not (plain and scores["val"].nodes):
-        return
-    rule, best = max(plain.items(), key=lambda each: each[1]["val"].score)
-    if best["val"].score > scores["val"].score:
-        right = ADVICE.get(rule, TUNED)
-        if rule == "label_propagation" and context.case.smooth.method == "none" and _of_classes(classifier):
-            right += '; smooth.method = "auto" takes the labels of neighbours, too'
-        context.log.info("advice: %s is better than what was learned: %s", PLAIN[rule], right)
-
-
-def _of_classes(classifier: Classifier) -> bool:
-    return classifier.case.level == "node" and classifier.goal.kind == "classes"
 
 
 def say_member(context: Context, number: int, count: int) -> None:

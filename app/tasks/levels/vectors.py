@@ -298,11 +298,6 @@ class VectorExamples(Examples):
         if scores.probe is not None:
             said.say_beside(context, scores.probe, plain)
 
-    def advise(self, context: Context, classifier: Embedder, scores: VectorScores, plain: Any) -> None:
-        """See Examples; what is judged is the linear rule on the vectors."""
-        if scores.probe is not None:
-            said.advise_beside(context, scores.probe, scores.probed, plain)
-
     def write_answer(self, context: Context, done: Learned, answer: Found) -> None:
         """See Examples."""
         folder, group, graph = context.folder, context.group, self.loaded.graph
