@@ -246,11 +246,6 @@ class PartBounds(InnerBounds):
         super().__init__(inner)
         self.nodes = tools.nodes
 
-    @property
-    def check_seconds(self) -> float:
-        """An estimate of what `verify` takes."""
-        return self.inner.check_seconds
-
     def proof(self) -> ArrangementProof:
         """The witness of each part."""
         return ArrangementProof([part.moved(self.nodes) for part in self.inner.witness()], self.inner.proved)
