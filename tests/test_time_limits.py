@@ -15,6 +15,7 @@ from test_row_reductions import SELF
 
 from app import check, solve, toolbox
 from app.bounds.certificate import BadCertificate
+from app.bounds.dense.bounds import ROUND_SECONDS
 from app.bounds.dfvs.feasible import cycle_left
 from app.bounds.feasible import fault_of_tree
 from app.case.config import Case
@@ -32,6 +33,7 @@ from app.reductions.steiner.verify import verify_log
 from app.search.arrangement import tools as arrangement_tools
 from app.search.coloring import tools as coloring_tools
 from app.search.communities import baselines as communities
+from app.search.communities import tools as community_tools
 from app.search.cover import start as cover_start
 from app.search.cover.tools import CoverTools
 from app.search.dense import tools as dense_tools
@@ -660,10 +662,12 @@ def test_a_case_without_kernels_takes_none_for_components_and_pairings(problem, 
         solve(given, problem, settings=keys)
 
 
-def test_an_order_goes_by_degrees_where_there_is_no_time_for_more(monkeypatch):
+@pytest.mark.parametrize("slow", [("BACK_SECONDS", "MOST_BACK"), ("NODE_SECONDS",)])
+def test_an_order_goes_by_degrees_where_there_is_no_time_for_more(monkeypatch, slow):
+    """Nor where all else that comes after the search leaves none."""
     settings = {"problem.component": 5, **BRIEF}
-    monkeypatch.setattr(dismantle, "BACK_SECONDS", NO_TIME)
-    monkeypatch.setattr(dismantle, "MOST_BACK", NO_TIME)
+    for each in slow:
+        monkeypatch.setattr(dismantle, each, NO_TIME)
     brief = solve(SMALL, "dismantle", search_seconds=5.0, settings=settings, comm=MPI.COMM_WORLD)
     chosen = np.zeros(SMALL.number_of_nodes(), dtype=bool)
     chosen[brief.nodes] = True
@@ -682,3 +686,35 @@ def test_what_a_search_leaves_of_a_limit_goes_into_more_sets():
     assert found.bound < brief.bound and found.gap < brief.gap
     told = check(graph, found, "influence", certificate=found.certificate, settings=settings, **keys)
     assert told.bound <= found.bound
+
+
+def test_the_check_of_joined_communities_is_told_by_its_rounds(monkeypatch):
+    graph = nx.caveman_graph(6, 4)
+    graph.add_edges_from((4 * i, 100 + i) for i in range(6))  # ends that belong to their neighbours
+    kept, seen = entries(monkeypatch), []
+
+    def may_check(self):
+        seen.append(self.bounds.check_seconds)
+        return False
+
+    monkeypatch.setattr("app.solver.workload.Workload.may_check", may_check)
+    solve(graph, "communities", settings=BRIEF | {"search.bounds": True}, search_seconds=5.0)
+    size = graph.number_of_nodes() + 2 * graph.number_of_edges()
+    rounds = round(seen[-1] / (community_tools.CHECK_SECONDS * size)) - 1
+    assert rounds >= 1 and kept[-1]["bound_verified"] is False
+
+
+def test_a_search_of_a_large_core_has_time_for_its_first_round(monkeypatch):
+    """Of dense subgraphs; small ones begin whatever is left."""
+    graph, seen = nx.gnm_random_graph(150, 900, seed=5), []
+
+    def fits(self, budget, *seconds):
+        seen.append(seconds)
+        return [True] * len(seconds)
+
+    monkeypatch.setattr(Pipeline, "_fits", fits)
+    for large in (toolbox.LARGE, 0):
+        monkeypatch.setattr(toolbox, "LARGE", large)
+        solve(graph, "dense", settings=BRIEF | {"search.reductions": False}, search_seconds=5.0)
+    size = 150 + 2 * 900
+    assert seen == [(0.0, 0.0), (pytest.approx((toolbox.BEGIN_SECONDS + ROUND_SECONDS) * size), seen[1][1])]

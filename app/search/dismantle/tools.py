@@ -31,7 +31,7 @@ REDUCE_SECONDS = 4e-6  # for each node and entry, about
 REDUCE_BYTES = 250  # the same of memory
 # Of the order of a set, about; and of the nodes that go back one by one, for each node, and at most: only so
 # many are looked at again.
-NODE_SECONDS, ENTRY_SECONDS = 1.5e-6, 1e-7
+NODE_SECONDS, ENTRY_SECONDS = 8e-7, 5e-8
 BACK_SECONDS, MOST_BACK = 2.5e-5, 2.5
 BACK_SHARE = 0.3  # of a time limit, that an order with nodes put back and all that follows may take
 CORE_SECONDS, DEGREE_SECONDS = 2e-7, 4e-7  # of the plain heuristics by 2-cores and degrees, likewise
