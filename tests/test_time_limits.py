@@ -41,6 +41,7 @@ from app.search.dfvs import baselines
 from app.search.dismantle import tools as dismantle
 from app.search.dismantle.course import by_degree
 from app.search.influence import rounds
+from app.search.routing import tools as routing_tools
 from app.search.steiner import baselines as steiner_baselines
 from app.search.steiner import prized
 from app.search.steiner import tools as steiner_tools
@@ -94,6 +95,15 @@ def test_plain_heuristics_that_would_take_too_long_are_left_out(monkeypatch):
     assert brief.curves == {"answer": whole.curves["answer"]}
     free = solve(SMALL, "dismantle", settings=settings, comm=MPI.COMM_WORLD)  # no limit, no estimate counts
     assert (free.nodes, free.baselines, free.curves) == (whole.nodes, whole.baselines, whole.curves)
+
+
+def test_the_nearest_neighbour_of_many_customers_is_left_out(monkeypatch):
+    points, demands = np.random.default_rng(3).random((40, 2)), np.r_[0, np.full(39, 3)]
+    monkeypatch.setattr(routing_tools, "NEAREST_SECONDS", NO_TIME)
+    given = {"demands": demands, "capacity": 20.0, "settings": BRIEF, "comm": MPI.COMM_WORLD}
+    free = solve(points, "cvrp", **given)
+    brief = solve(points, "cvrp", search_seconds=5.0, **given)
+    assert set(free.baselines) - set(brief.baselines) == {"nearest neighbour"} and len(brief.baselines) == 2
 
 
 def test_where_no_plain_heuristic_fits_a_replay_has_none_either(monkeypatch):

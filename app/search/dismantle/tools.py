@@ -26,7 +26,7 @@ from app.search.dismantle.search import DismantleSearch
 from app.search.kernel_tools import KernelSetTools, ReducedBounds
 from app.toolbox import Baseline, Bounds, Instance, Search
 
-SEARCH_SECONDS = 2.2e-7  # of making a search, for each node and entry of the core, about
+SEARCH_SECONDS = 1.2e-7  # of making a search, for each node and entry of the core, about
 REDUCE_SECONDS = 4e-6  # for each node and entry, about
 REDUCE_BYTES = 250  # the same of memory
 # Of the order of a set, about; and of the nodes that go back one by one, for each node, and at most: only so
