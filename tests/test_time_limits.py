@@ -622,6 +622,18 @@ def test_plain_orders_that_would_take_too_long_are_not_begun_and_a_replay_has_no
     assert rule != "sloan" or found[0]["greedy"] > found[3]["greedy"]
 
 
+def test_plain_orders_of_a_start_are_made_once(monkeypatch):
+    asked, (label, rule) = [], arrangement_tools.RULES["sloan"]
+
+    def sloan(*given):
+        asked.append(label)
+        return rule(*given)
+
+    monkeypatch.setitem(arrangement_tools.RULES, "sloan", (label, sloan))
+    found = solve(SMALL, "arrangement", settings=BRIEF, comm=MPI.COMM_SELF)
+    assert asked == [label] and label in found.baselines
+
+
 @pytest.mark.parametrize("rows", [[], [[]], [[3], [], [1, 2], []], [[1, 3], [3, 1]], [[], [2, 2], [4]]])
 def test_rows_ascend_where_each_of_them_does(rows):
     ptr = np.append(0, np.cumsum([len(row) for row in rows])).astype(np.int64)
