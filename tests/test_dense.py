@@ -16,7 +16,7 @@ from test_certificates import altered, refused_or_valid
 from app import check, solve
 from app.bounds.certificate import BadCertificate
 from app.bounds.dense import balance, split
-from app.bounds.dense.balance import Balance, grown
+from app.bounds.dense.balance import Balance, grown, largest_ratio
 from app.bounds.dense.rows import row_values
 from app.bounds.dense.split import SplitBounds
 from app.bounds.dense.split_witness import SplitBound
@@ -433,3 +433,14 @@ def test_weights_below_zero_are_refused_where_they_mean_nothing():
         solve(graph, "dense", settings=QUICK)
     keys = QUICK | {"problem.dense": "size", "problem.size": 2}
     assert solve(graph, "dense", settings=keys).nodes == [1, 2]
+
+
+def test_the_largest_of_many_ratios_is_exact():
+    """Of equal ones, and of those that differ by less than floating point tells."""
+    draws = np.random.default_rng(5)
+    for count in (1, 2, 60):
+        size = draws.integers(1, 4, count) * 10 ** draws.integers(0, 10, count)
+        load = 3 * size + draws.integers(0, 2, count)
+        expected = max(Fraction(a, b) for a, b in zip(load.tolist(), size.tolist()))
+        assert largest_ratio(load, size) == expected
+    assert largest_ratio(np.array([-4, -3]), np.array([2, 1])) == -2

@@ -14,6 +14,7 @@ from app.log import Log
 from app.problems.table import make_problem
 from app.rng import SplitMix
 from app.search.node_tools import NodeTools
+from app.solver import budget as budgets
 from app.solver import workload
 from app.solver.budget import Budget
 from app.solver.exact import Exact
@@ -282,6 +283,49 @@ def test_slices_end_in_time_were_steps_as_dear_as_of_late(group, monkeypatch):
     expected = [min(each, own) for each, own in zip(room, found[0.0])]
     assert found[60.0] == pytest.approx(expected, abs=1)
     assert found[0.0][1] > 10 * room[1]
+
+
+@pytest.mark.parametrize(("limit", "steps"), [(10.0, 3), (12.0, 4), (0.0, 5)])
+def test_a_step_that_would_end_late_is_not_begun(group, monkeypatch, limit, steps):
+    """By what the last one took: 3 s, of which a limit of 12 has room for a fourth, all but little."""
+    now = [0.0]
+
+    class Dear(Walk):
+        def run(self, steps):
+            now[0] += 3.0 * steps
+            super().run(steps)
+
+    clock = SimpleNamespace(perf_counter=lambda: now[0])
+    monkeypatch.setattr(workload, "time", clock)
+    monkeypatch.setattr(budgets, "time", clock)
+    monkeypatch.setattr(Tools, "first_steps", 1)
+    monkeypatch.setattr(Tools, "search", lambda self, seed, start: Dear(seed))
+    outcome, _ = search(group, 1, Budget.of_case(5, limit, 0.0, 100))
+    assert outcome.steps == steps
+
+
+@pytest.mark.mpi_skip
+def test_what_a_first_step_takes_ends_no_search(group, monkeypatch):
+    """It sets things up."""
+    monkeypatch.setattr(Budget, "left", lambda self: 1.0)
+    budget, progress = Budget.of_case(1 << 62, 60.0, 0.0, 100), Progress(Log(False), "walk", True, 1.0)
+    work = Rounds(group, Tools(Curious(999), 1000), Beginning([None], [0]), budget, progress, True).work
+    work.made, work.last = 1, 9.0
+    for made, expected in ((Tools.first_steps, 1), (Tools.first_steps + 1, 0)):
+        work.steps = made
+        assert work.next_slice(16) == expected
+    assert work.next_slice(0) == 0  # none will come
+
+
+def test_time_for_a_check_is_kept_from_the_round_on_that_finds_the_bound(group):
+    for seconds, goes_on in ((0.5, True), (2.0, False)):
+        bounds, budget = Stairs(10**9), Budget.of_case(-1, 10.0, 0.0, 100)
+        bounds.check_seconds = seconds
+        progress = Progress(Log(False), "walk", True, 1.0)
+        progress.found(10_000, "start", 0)
+        rounds = Rounds(group, Tools(bounds), Beginning([None], [0]), budget, progress, True)
+        budget.begun -= 8.5
+        assert rounds._share()[1] == goes_on
 
 
 @pytest.mark.mpi_skip

@@ -15,6 +15,7 @@ from test_row_reductions import SELF
 
 from app import check, solve, toolbox
 from app.bounds.certificate import BadCertificate
+from app.bounds.dense.bounds import ROUND_SECONDS
 from app.bounds.dfvs.feasible import cycle_left
 from app.bounds.feasible import fault_of_tree
 from app.case.config import Case
@@ -32,6 +33,7 @@ from app.reductions.steiner.verify import verify_log
 from app.search.arrangement import tools as arrangement_tools
 from app.search.coloring import tools as coloring_tools
 from app.search.communities import baselines as communities
+from app.search.communities import tools as community_tools
 from app.search.cover import start as cover_start
 from app.search.cover.tools import CoverTools
 from app.search.dense import tools as dense_tools
@@ -39,6 +41,7 @@ from app.search.dfvs import baselines
 from app.search.dismantle import tools as dismantle
 from app.search.dismantle.course import by_degree
 from app.search.influence import rounds
+from app.search.routing import tools as routing_tools
 from app.search.steiner import baselines as steiner_baselines
 from app.search.steiner import prized
 from app.search.steiner import tools as steiner_tools
@@ -92,6 +95,15 @@ def test_plain_heuristics_that_would_take_too_long_are_left_out(monkeypatch):
     assert brief.curves == {"answer": whole.curves["answer"]}
     free = solve(SMALL, "dismantle", settings=settings, comm=MPI.COMM_WORLD)  # no limit, no estimate counts
     assert (free.nodes, free.baselines, free.curves) == (whole.nodes, whole.baselines, whole.curves)
+
+
+def test_the_nearest_neighbour_of_many_customers_is_left_out(monkeypatch):
+    points, demands = np.random.default_rng(3).random((40, 2)), np.r_[0, np.full(39, 3)]
+    monkeypatch.setattr(routing_tools, "NEAREST_SECONDS", NO_TIME)
+    given = {"demands": demands, "capacity": 20.0, "settings": BRIEF, "comm": MPI.COMM_WORLD}
+    free = solve(points, "cvrp", **given)
+    brief = solve(points, "cvrp", search_seconds=5.0, **given)
+    assert set(free.baselines) - set(brief.baselines) == {"nearest neighbour"} and len(brief.baselines) == 2
 
 
 def test_where_no_plain_heuristic_fits_a_replay_has_none_either(monkeypatch):
@@ -610,6 +622,18 @@ def test_plain_orders_that_would_take_too_long_are_not_begun_and_a_replay_has_no
     assert rule != "sloan" or found[0]["greedy"] > found[3]["greedy"]
 
 
+def test_plain_orders_of_a_start_are_made_once(monkeypatch):
+    asked, (label, rule) = [], arrangement_tools.RULES["sloan"]
+
+    def sloan(*given):
+        asked.append(label)
+        return rule(*given)
+
+    monkeypatch.setitem(arrangement_tools.RULES, "sloan", (label, sloan))
+    found = solve(SMALL, "arrangement", settings=BRIEF, comm=MPI.COMM_SELF)
+    assert asked == [label] and label in found.baselines
+
+
 @pytest.mark.parametrize("rows", [[], [[]], [[3], [], [1, 2], []], [[1, 3], [3, 1]], [[], [2, 2], [4]]])
 def test_rows_ascend_where_each_of_them_does(rows):
     ptr = np.append(0, np.cumsum([len(row) for row in rows])).astype(np.int64)
@@ -660,10 +684,12 @@ def test_a_case_without_kernels_takes_none_for_components_and_pairings(problem, 
         solve(given, problem, settings=keys)
 
 
-def test_an_order_goes_by_degrees_where_there_is_no_time_for_more(monkeypatch):
+@pytest.mark.parametrize("slow", [("BACK_SECONDS", "MOST_BACK"), ("NODE_SECONDS",)])
+def test_an_order_goes_by_degrees_where_there_is_no_time_for_more(monkeypatch, slow):
+    """Nor where all else that comes after the search leaves none."""
     settings = {"problem.component": 5, **BRIEF}
-    monkeypatch.setattr(dismantle, "BACK_SECONDS", NO_TIME)
-    monkeypatch.setattr(dismantle, "MOST_BACK", NO_TIME)
+    for each in slow:
+        monkeypatch.setattr(dismantle, each, NO_TIME)
     brief = solve(SMALL, "dismantle", search_seconds=5.0, settings=settings, comm=MPI.COMM_WORLD)
     chosen = np.zeros(SMALL.number_of_nodes(), dtype=bool)
     chosen[brief.nodes] = True
@@ -682,3 +708,35 @@ def test_what_a_search_leaves_of_a_limit_goes_into_more_sets():
     assert found.bound < brief.bound and found.gap < brief.gap
     told = check(graph, found, "influence", certificate=found.certificate, settings=settings, **keys)
     assert told.bound <= found.bound
+
+
+def test_the_check_of_joined_communities_is_told_by_its_rounds(monkeypatch):
+    graph = nx.caveman_graph(6, 4)
+    graph.add_edges_from((4 * i, 100 + i) for i in range(6))  # ends that belong to their neighbours
+    kept, seen = entries(monkeypatch), []
+
+    def may_check(self):
+        seen.append(self.bounds.check_seconds)
+        return False
+
+    monkeypatch.setattr("app.solver.workload.Workload.may_check", may_check)
+    solve(graph, "communities", settings=BRIEF | {"search.bounds": True}, search_seconds=5.0)
+    size = graph.number_of_nodes() + 2 * graph.number_of_edges()
+    rounds = round(seen[-1] / (community_tools.CHECK_SECONDS * size)) - 1
+    assert rounds >= 1 and kept[-1]["bound_verified"] is False
+
+
+def test_a_search_of_a_large_core_has_time_for_its_first_round(monkeypatch):
+    """Of dense subgraphs; small ones begin whatever is left."""
+    graph, seen = nx.gnm_random_graph(150, 900, seed=5), []
+
+    def fits(self, budget, *seconds):
+        seen.append(seconds)
+        return [True] * len(seconds)
+
+    monkeypatch.setattr(Pipeline, "_fits", fits)
+    for large in (toolbox.LARGE, 0):
+        monkeypatch.setattr(toolbox, "LARGE", large)
+        solve(graph, "dense", settings=BRIEF | {"search.reductions": False}, search_seconds=5.0)
+    size = 150 + 2 * 900
+    assert seen == [(0.0, 0.0), (pytest.approx((toolbox.BEGIN_SECONDS + ROUND_SECONDS) * size), seen[1][1])]

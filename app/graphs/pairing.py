@@ -9,7 +9,7 @@ Source   Koopmans and Beckmann, Assignment problems and the location of economic
 """
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -63,6 +63,7 @@ class Pairing:
     ids, others   [n], [m] what files call the nodes of A, and of B
     labels     what a caller calls those of B; None: by their ids
     compiled   whether kernels may be used; sums are equal
+    _last      the mapping that was valued last, and its value
     """
 
     a: sp.csr_array
@@ -76,6 +77,7 @@ class Pairing:
     others: np.ndarray
     labels: list[Any] | None = None
     compiled: bool = True
+    _last: list[Any] = field(default_factory=list, init=False, repr=False)
 
     @property
     def n(self) -> int:
@@ -92,19 +94,29 @@ class Pairing:
         return one_id(self.others, node) if self.labels is None else repr(self.labels[node])
 
     def value(self, mapping: np.ndarray) -> int:
-        """What a mapping [n] is worth, in units."""
-        total = products(self.a, self.b, mapping, self.compiled) // (2 if self.halved else 1)
-        there = np.flatnonzero(mapping >= 0)
-        return total + int(entries(self.gain, there, mapping[there], self.compiled).sum())
+        """What a mapping [n] is worth, in units; that of the last one is known."""
+        if not self._last or not np.array_equal(self._last[0], mapping):
+            total = products(self.a, self.b, mapping, self.compiled) // (2 if self.halved else 1)
+            there = np.flatnonzero(mapping >= 0)
+            total += int(entries(self.gain, there, mapping[there], self.compiled).sum())
+            self._last[:] = mapping.copy(), total
+        return self._last[1]
 
     def kept(self, mapping: np.ndarray) -> tuple[int, int]:
         """How many edges of A a mapping [n] puts on edges of B, and how many there are."""
+        edges = self.a.nnz // (2 if self.halved else 1)
+        if self.counts:
+            return self.value(mapping), edges
         ones = (
             sp.csr_array((np.ones(each.nnz, np.int64), each.indices, each.indptr), shape=each.shape)
             for each in (self.a, self.b)
         )
-        each = 2 if self.halved else 1
-        return products(*ones, mapping, self.compiled) // each, self.a.nnz // each
+        return products(*ones, mapping, self.compiled) // (2 if self.halved else 1), edges
+
+    @cached_property
+    def counts(self) -> bool:
+        """Whether values are numbers of edges: all weigh one, and pairs are worth nothing by themselves."""
+        return not self.gain.nnz and all((each.data == 1).all() for each in (self.a, self.b))
 
     @cached_property
     def core(self) -> "Quadratic":
@@ -152,6 +164,8 @@ class Quadratic:
     @cached_property
     def columnwise(self) -> tuple[sp.csr_array, sp.csr_array]:
         """The transposes of a and b, rows of which are their columns."""
+        if self.symmetric:
+            return self.a, self.b
         return tidy(self.a.T), tidy(self.b.T)
 
 
@@ -213,8 +227,12 @@ def _arrays(matrix: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def is_symmetric(matrix: sp.csr_array) -> bool:
-    """Whether a matrix is its transpose."""
-    return (matrix != matrix.T).nnz == 0
+    """Whether a tidy matrix is its transpose."""
+    if matrix.shape[0] != matrix.shape[1]:
+        return False
+    other = matrix.T.tocsr()  # with ascending columns
+    pairs = zip(*((each.indptr, each.indices, each.data) for each in (matrix, other)))
+    return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 
 
 # ---- from numbers ------------------------------------------------------------------------------------------

@@ -53,6 +53,11 @@ class InnerBounds(Bounds):
         return self.inner.least_seconds
 
     @property
+    def check_seconds(self) -> float:
+        """An estimate of what a check takes, where it is long."""
+        return self.inner.check_seconds
+
+    @property
     def closing(self) -> bool:
         """Whether the work under way may prove the best solution optimal."""
         return self.inner.closing
@@ -116,11 +121,6 @@ class CoreBounds(InnerBounds):
     def leads(self) -> bool:
         """Whether what works on the bound now leads to the best solutions."""
         return self.inner.leads
-
-    @property
-    def check_seconds(self) -> float:
-        """An estimate of what `verify` takes, where it is long."""
-        return self.inner.check_seconds
 
     def optimum(self) -> np.ndarray | None:
         """An optimal solution, where the bounds' own search has finished with one."""

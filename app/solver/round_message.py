@@ -16,7 +16,8 @@ class RoundMessage:
     found           [searches, 3] int64: of every search its best value, the step of that, whether it is done
     bound           the value of the bounds on the core            proved   whether they have one yet
     bounds_go_on    whether they have more to do, and room for it
-    slice           steps of every search in the next round        in_time  whether the time limit allows one
+    slice           steps of every search in the next round; 0: a step would not fit the time limit
+    left_us         of the limit for work, with what the ranks have known is to be kept
     reserved_us     of the limit, to be kept for the bound and its check
     steps_to_come   that the limit still allows each search; 0: unknown, or nobody asks
     searched_us     that the searches of rank 0 took in this round, LARGEST where they are done
@@ -27,7 +28,7 @@ class RoundMessage:
     proved: int = 0
     bounds_go_on: int = 0
     slice: int = 0
-    in_time: int = 0
+    left_us: int = 0
     reserved_us: int = 0
     steps_to_come: int = 0
     searched_us: int = 0

@@ -202,6 +202,7 @@ class Rounds:
         Ranks: all call
         """
         told = self._message().summed(self.group)
+        in_time = told.left_us > told.reserved_us - int(MICRO * self.budget.reserved)
         self.slice, self.budget.reserved = told.slice, told.reserved_us / MICRO
         self.work.wait(told.searched_us / MICRO)
         for each in self.mine.values() if told.steps_to_come else ():
@@ -210,11 +211,11 @@ class Rounds:
             method = self.group.broadcast_text(self.bounds.method if self.bounds else "", self.bound_rank)
             self.progress.proved(self.toolbox.value_of_core(told.bound), method, self.work.steps)
         done = told.found[:, 2].all()
-        searching = self.searching and self.work.steps < self.budget.steps and not done
+        searching = self.searching and self.work.steps < self.budget.steps and told.slice > 0 and not done
         if self.searching:
             self._announce(told.found)
         self.progress.tell(self.work.steps)
-        return told.found, bool(told.in_time) and (searching or bool(told.bounds_go_on))
+        return told.found, in_time and (searching or bool(told.bounds_go_on))
 
     def _message(self) -> RoundMessage:
         """What this rank has to tell."""
@@ -227,7 +228,8 @@ class Rounds:
         if self.bounds is not None and self.budget.seconds:
             mine.reserved_us = int(MICRO * self.work.reserve())
         if self.group.rank == 0:
-            mine.slice, mine.in_time = self.work.next_slice(self.slice), self.budget.left() > 0
+            mine.slice = self.work.next_slice(self.slice)
+            mine.left_us = int(min(MICRO * self.budget.left(), LARGEST))
             mine.steps_to_come = self.work.steps_to_come() if self.plans else 0
             mine.searched_us = int(min(MICRO * self.work.last_of_searches, LARGEST))
         return mine

@@ -27,6 +27,7 @@ TREE_SHARE = 0.4  # of the time of bounds, for the exact search that all ranks s
 STALE_SHARE = 0.1  # of a time limit: bounds that have worked so long without a better one stand still
 FIRST_BOUND, FIRST_SHARE = 0.02, 0.05  # s, and the share of a time limit, for the bounds of the first round
 CHECK_SHARE = 0.25  # of a time limit: a check of the bound that takes longer is left out
+OVERRUN_SHARE = 0.03  # of a time limit: a step of a search that would end later by more is not begun
 SPARE = 0.08  # of a time limit that searches which plan their course are not told of
 TINY = 1e-4  # s: a call of the bounds that makes one step
 
@@ -115,14 +116,29 @@ class Workload:
         return math.inf if all(search.done for search in self.mine.values()) else self.last
 
     def next_slice(self, before: int) -> int:
-        """Steps that the searches make in the time of a round; `before`: in the round before."""
+        """Steps that the searches make in the time of a round; `before`: in the round before.
+
+        0   there is no time for one, and none will come
+        """
+        if not before:
+            return 0
         if not self.made or not self.mine:
             return max(before, self.toolbox.first_steps)
         each = self.last / (self.made * len(self.mine)) + 1e-9
+        if self._too_late(each):
+            return 0
         target = self.target() * (1 - EAGER_SHARE if self.exact.eager else 1)
         even = min(search.even_steps for search in self.mine.values())
         steps = min(int(target / (each * len(self.mine))), GROWTH_OF_SLICE * before, even, 1 << 40)
         return max(1, min(steps, self._steps_in_time(each)))
+
+    def _too_late(self, each: float) -> bool:
+        """Whether a step of each search, as long as one of the last round, would end after a time limit; that
+        of the first round tells nothing, it also sets things up.
+        """
+        known = self.steps > self.toolbox.first_steps
+        latest = self.budget.left() + OVERRUN_SHARE * self.budget.seconds
+        return known and each * len(self.mine) > latest
 
     def _steps_in_time(self, each: float) -> int:
         """Steps that a time limit has room for, were they as dear as the dearest of late.

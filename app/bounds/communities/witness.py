@@ -182,9 +182,11 @@ def belong_together(quality: Quality, pairs: np.ndarray) -> bool:
     losses = quality.far * quality.size * others
     np.add.at(losses, rows[inside], np.abs(worths[inside]))
     keys, wanted = rows * n + quality.indices, pairs[:, 0] * n + pairs[:, 1]
-    order = np.argsort(keys)
-    place = np.minimum(np.searchsorted(keys, wanted, sorter=order), max(len(keys) - 1, 0))
-    if not len(keys) or (keys[order[place]] != wanted).any():
+    if (keys[1:] < keys[:-1]).any():  # else rows ascend: sorting would take most of the time
+        order = np.argsort(keys)
+        keys, worths = keys[order], worths[order]
+    place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    if not len(keys) or (keys[place] != wanted).any():
         return not len(pairs)
-    pair = worths[order[place]]
+    pair = worths[place]
     return bool((2 * pair > losses[pairs[:, 0]]).all() and (pair > 0).all())

@@ -192,10 +192,12 @@ def largest_ratio(load: np.ndarray, size: np.ndarray) -> Fraction:
     if not len(load):
         return Fraction(0)
     about = load / size
-    # What is within the rounding of the largest is compared exactly.
+    # What is within the rounding of the largest is compared exactly, one of each size: many nodes may be so.
     near = np.flatnonzero(about >= about.max() - 1e-12 * abs(about.max()))
-    pairs = np.unique(np.stack((load[near], size[near]), axis=1), axis=0)
-    return max(Fraction(a, b) for a, b in pairs.tolist())
+    sizes, which = np.unique(size[near], return_inverse=True)
+    most = np.full(len(sizes), np.iinfo(np.int64).min)
+    np.maximum.at(most, which, load[near])
+    return max(map(Fraction, most.tolist(), sizes.tolist()))
 
 
 def grown(graph: DenseGraph, compiled: bool = True) -> np.ndarray:

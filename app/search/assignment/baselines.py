@@ -48,6 +48,8 @@ def greedy(core: Quadratic, look: Look = never) -> np.ndarray:
 def _rest_by_degree(core: Quadratic, found: np.ndarray) -> np.ndarray:
     """Places [k], those below 0 filled in by degree."""
     nodes, free = np.flatnonzero(found < 0), np.ones(core.k, dtype=bool)
+    if not len(nodes):
+        return found.copy()
     free[found[found >= 0]] = False
     places = np.flatnonzero(free)
     first, second = _ranking(core.a)[nodes], _ranking(core.b)[places]
@@ -75,7 +77,7 @@ def by_refinement(core: Quadratic, look: Look = never) -> np.ndarray:
 
     Source   colour refinement: Weisfeiler and Leman 1968; labels are hashes of what they stand for
     """
-    first, second = _labels(core.a), _labels(core.b)
+    first, second = (_labels(each, core.symmetric) for each in (core.a, core.b))
     one, other = np.argsort(first, kind="stable"), np.argsort(second, kind="stable")
     kinds, at, count = np.unique(first[one], return_index=True, return_counts=True)
     there, start = second[other], np.searchsorted(second[other], kinds)
@@ -85,10 +87,13 @@ def by_refinement(core: Quadratic, look: Look = never) -> np.ndarray:
     return _rest_by_degree(core, found)
 
 
-def _labels(matrix: sp.csr_array) -> np.ndarray:
-    """[k] uint64, the same for nodes that look the same from all that is within ROUNDS_OF_LABELS steps."""
+def _labels(matrix: sp.csr_array, symmetric: bool) -> np.ndarray:
+    """[k] uint64, the same for nodes that look the same from all that is within ROUNDS_OF_LABELS steps.
+
+    symmetric   whether the matrix is known to be so
+    """
     label, size = _degrees(matrix).astype(np.uint64), abs(matrix)
-    both = (size,) if is_symmetric(size) else (size, size.T.tocsr())
+    both = (size,) if symmetric or is_symmetric(size) else (size, size.T.tocsr())
     weights = [_mixed(each.data.astype(np.uint64)) for each in both]
     for _ in range(ROUNDS_OF_LABELS):
         told = _mixed(label)

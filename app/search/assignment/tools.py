@@ -120,7 +120,7 @@ class AssignmentTools(Toolbox):
             if self.look():
                 break
             found.append(faq(core, self.look, near))
-        return min(found, key=core.cost)
+        return min(found, key=core.cost) if len(found) > 1 else found[0]
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Tabu search, or on large sparse graphs annealing; none where nothing is left to choose."""

@@ -21,6 +21,7 @@ from app.toolbox import Baseline, Bounds, Instance, Search
 
 STEPS = 100_000  # of a search, or this many for each node:
 STEPS_PER_NODE = 20
+CHECK_SECONDS = 1.2e-7  # of the check of a round of them, and of what is left, likewise
 ROUND_SECONDS = 2.5e-7  # of the reductions, for each node and entry, about
 
 
@@ -142,13 +143,19 @@ class KernelBounds(InnerBounds):
 
     def __init__(self, tools: CommunityTools) -> None:
         self.kernel = tools.kernel
-        given = tools.instance
+        given, self.graph = tools.instance, tools.graph
         super().__init__(CommunityBounds(self.kernel.core, given.most_bytes, given.compiled))
 
     @property
     def method(self) -> str:
         """How it was found."""
         return "reductions" if not self.kernel.core.n else self.inner.method
+
+    @property
+    def check_seconds(self) -> float:
+        """An estimate of what the check of the joins takes, and of the pairs that are left."""
+        graph = self.graph
+        return CHECK_SECONDS * (len(self.kernel.rounds) + 1) * (graph.n + len(graph.indices))
 
     def proof(self) -> CommunityProof:
         """The joins, and the witness of each part that was worked on."""

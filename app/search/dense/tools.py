@@ -10,7 +10,7 @@ import numpy as np
 
 from app.bounds.clique.degeneracy import core_order
 from app.bounds.dense.balance import Balance
-from app.bounds.dense.bounds import LoadBounds
+from app.bounds.dense.bounds import LoadBounds, round_seconds
 from app.bounds.dense.witness import LoadBound, shares_of
 from app.errors import FixedNodesError
 from app.graphs.dense import (
@@ -257,6 +257,12 @@ class AverageTools(DenseTools):
         if self.unready:  # the node of fewest neighbours goes, whatever edges and nodes weigh: in linear time
             return densest_head(self.inner, core_order(self.core, compiled)[0][::-1])
         return densest_head(self.inner, peeled(self.inner, compiled))
+
+    @cached_property
+    def search_seconds(self) -> float:
+        """An estimate of making a search of a large core, with its first round."""
+        begun = self._begin_seconds
+        return begun + round_seconds(self.inner) if begun else 0.0
 
     def search(self, seed: int, start: np.ndarray) -> Search | None:
         """Rounds of peeling and flows; none where there is no node."""

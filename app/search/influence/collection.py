@@ -167,11 +167,6 @@ class CollectionBounds(InnerBounds):
         """
         return self.inner.converging or self.inner.closing
 
-    @property
-    def check_seconds(self) -> float:
-        """The prices are added up again."""
-        return self.inner.check_seconds
-
     def proof(self) -> InfluenceProof:
         """Which collection it is, and prices of its sets."""
         tools = self.tools

@@ -134,11 +134,6 @@ class PartitionTools(LabelTools):
 class PartBounds(InnerBounds):
     """With what proves them."""
 
-    @property
-    def check_seconds(self) -> float:
-        """An estimate of what `verify` takes."""
-        return self.inner.check_seconds
-
     def proof(self) -> PartitionProof:
         """The witness of each part that was worked on."""
         return PartitionProof(self.inner.parts, True)

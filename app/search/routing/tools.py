@@ -1,6 +1,7 @@
 """The toolbox of vehicle routing: plain constructions, a search, bounds."""
 
 import math
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any
@@ -25,6 +26,7 @@ from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
 ERROR = 1e-12  # of sums of lengths, in parts of them
 NEAR = 0.03  # gap of bounds that cases may close
 STEPS, STEPS_EACH = 100_000, 300  # of a search where a case sets no limit; for each customer
+NEAREST_SECONDS = 1.2e-8  # of the nearest neighbour, for each pair of customers, about
 
 
 class RouteBounds(CoreBounds):
@@ -190,6 +192,11 @@ class RoutingTools(Toolbox):
         """Check the certificate against distances and demands."""
         proof.check(self.metric, self.deliveries)
         return proof.lower
+
+    @property
+    def baseline_seconds(self) -> Mapping[str, float]:
+        """An estimate of the one that takes long: each step looks at all customers that are left."""
+        return {"nearest_neighbour": NEAREST_SECONDS * self.metric.n**2}
 
     def baselines(self) -> dict[str, Baseline]:
         """The plain heuristics by name."""
