@@ -9,7 +9,8 @@ import numpy as np
 from msgspec import structs
 
 from app.case.config import Case
-from app.case.gnn import GnnCase, LinksCase
+from app.case.gnn import GnnCase
+from app.case.links import LinksCase
 from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.gnn.archive import replaced
