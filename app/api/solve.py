@@ -8,15 +8,8 @@ from typing import Any, NamedTuple
 from mpi4py import MPI
 
 from app.api.given import check_given, refuse_data_keys
-from app.api.graph import (
-    loaded_graph,
-    loses_directions,
-    refuse_node_weights,
-    with_element_weights,
-    with_fixed,
-    with_start,
-    with_terminals,
-)
+from app.api.graph import loaded_graph, loses_directions, refuse_node_weights, with_element_weights
+from app.api.nodes import with_fixed, with_start, with_terminals
 from app.api.pairs import mapping_named, two_graphs, with_pairs
 from app.api.results import Checked, Solution, TrainedPolicy
 from app.api.routes import with_deliveries, with_needs
