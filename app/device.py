@@ -12,14 +12,17 @@ from app.cuda.vendor import VendorDevice
 from app.errors import CaseError, NumericsError
 from app.native.device import HostDevice
 
+OCTET_WIDTHS = (16, 16), (40, 16), (24, 32)  # columns of the operands that BLAS is tested with
+TIMED_PRODUCTS = 3  # after one that is not
 
-def check_octets(device: Any, widths: tuple[tuple[int, int], ...] = ((16, 16), (40, 16), (24, 32))) -> None:
+
+def check_octets(device: Any) -> None:
     """Test on this machine's BLAS what NUMERICS relies on: a row's bits do not depend on where it stands.
 
     Raises NumericsError, naming the way out, when the property does not hold; takes a millisecond.
     """
     xp = device.xp
-    for k, m in widths:
+    for k, m in OCTET_WIDTHS:
         X = device.put(np.sin(np.arange(64 * k, dtype=np.float32)).reshape(64, k).astype(np.float32))
         W = device.put(np.cos(np.arange(k * m, dtype=np.float32)).reshape(k, m).astype(np.float32))
         whole = device.row_product(X, W)
@@ -32,7 +35,7 @@ def check_octets(device: Any, widths: tuple[tuple[int, int], ...] = ((16, 16), (
             )
 
 
-def product_rate(device: Any, repeat: int = 3) -> float:
+def product_rate(device: Any) -> float:
     """GB/s at which a sparse product of 16 columns gathers rows on this device; takes some milliseconds.
 
     The graph is a small fixed one, so this tells kernels and machines apart, not graphs.
@@ -44,7 +47,7 @@ def product_rate(device: Any, repeat: int = 3) -> float:
     A = device.csr(indptr, columns.astype(np.int32).reshape(-1), None, (n, n))
     X, Y = (device.put(np.zeros((n, 16), dtype=np.float32)) for _ in range(2))
     seconds = []
-    for _ in range(repeat + 1):
+    for _ in range(1 + TIMED_PRODUCTS):
         device.synchronize()
         start = time.perf_counter()
         device.spmm_add(A, X, Y)
