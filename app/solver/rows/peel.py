@@ -301,6 +301,7 @@ class _Stage:
         return everywhere(self.group, self.own[ours])
 
     def _by_policy(self) -> Rollout:
+        """Choices of the policy, up to the end of the stage. Ranks: all call."""
         peeler, made, nodes = self.peeler, self.made, len(self.kind.nodes)
         rule, fraction, selections, before = peeler.rule, peeler.fraction, 0, None
         left = peeler.most - made.evaluations if peeler.most else 0

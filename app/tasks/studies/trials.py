@@ -260,6 +260,7 @@ def _checked(key: str, text: str) -> Any:
 
 
 def _ends(place: str, low: str, high: str) -> tuple[float, float]:
+    """The ends of a range A..B. Raises CaseError."""
     try:
         ends = float(low), float(high)
     except ValueError:
