@@ -155,8 +155,9 @@ def solve(
     context = replace(context, case=with_searches(context.case))
     refuse_node_weights(context.case.problem.name, node_weights)
     words = _Words(
-        element_weights, inside, outside, terminals, demands, capacity, depot, vehicles, windows, service,
-        max_length, seeds, similarity,
+        element_weights=element_weights, inside=inside, outside=outside, terminals=terminals, demands=demands,
+        capacity=capacity, depot=depot, vehicles=vehicles, windows=windows, service=service,
+        max_length=max_length, seeds=seeds, similarity=similarity,
     )  # fmt: skip
     context, loaded, labels = _loaded(context, graph, node_weights, prizes, words)
     loaded = with_start(context, loaded, labels, start)
@@ -216,8 +217,9 @@ def check(
     refuse_node_weights(context.case.problem.name, node_weights)
     certificate, path = _answer_given(context.group, answer, certificate)
     words = _Words(
-        element_weights, inside, outside, terminals, demands, capacity, depot, vehicles, windows, service,
-        max_length, seeds, similarity,
+        element_weights=element_weights, inside=inside, outside=outside, terminals=terminals, demands=demands,
+        capacity=capacity, depot=depot, vehicles=vehicles, windows=windows, service=service,
+        max_length=max_length, seeds=seeds, similarity=similarity,
     )  # fmt: skip
     context, loaded, labels = _loaded(context, graph, node_weights, prizes, words)
     refuse_unfit(context, problem_of(context.case), loaded)

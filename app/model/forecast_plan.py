@@ -233,8 +233,8 @@ def training_of(case: Case, sizes: SeriesSizes, ranks: int) -> ForecastTraining:
     layout = estimate(sizes.name, sizes.nodes, sizes.entries, ranks, case.parallel.exchange, width)
     sides = 1 if case.graph.neighbours == "both" and case.graph.generator != "arcs" else 2
     return ForecastTraining(
-        case.forecast, case.gnn, layout, sizes.steps, sizes.channels, sides, sizes.masks,
-        bool(case.output.coverage), sizes.covariates,
+        case=case.forecast, gnn=case.gnn, layout=layout, steps=sizes.steps, channels=sizes.channels,
+        sides=sides, masks=sizes.masks, coverage=bool(case.output.coverage), covariates=sizes.covariates,
     )  # fmt: skip
 
 
