@@ -151,6 +151,11 @@ def _advice(error: LockstepError, command: cli.Command) -> list[str]:
 
 
 def _run(command: cli.Command, needs: list[str]) -> int:
+    """Have all ranks agree, check the case, then print its plan, check an answer or run its task.
+
+    needs   takes what the case needs by estimate, for who tells of a lack of memory
+    Ranks   all call
+    """
     _check_launch(MPI.COMM_WORLD.Get_size())
     agree_on_command(MPI.COMM_WORLD)
     case = command.case

@@ -23,7 +23,7 @@ threads.limit_threads()
 import numpy as np  # noqa: E402
 from mpi4py import MPI  # noqa: E402
 
-from app.case.gnn import RgcnCase, bases_of  # noqa: E402
+from app.case.rgcn import RgcnCase, bases_of  # noqa: E402
 from app.comm.group import Group  # noqa: E402
 from app.device import HostDevice  # noqa: E402
 from app.gnn.optim import make_optimiser  # noqa: E402

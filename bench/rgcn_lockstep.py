@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from app.case.gnn import RgcnCase as Table
+from app.case.rgcn import RgcnCase as Table
 from app.gnn.rgcn.model import RGCN, NetShape
 from app.gnn.rgcn.training import Steps, Targets
 from app.graphs.triples.data import NodeLabels

@@ -36,7 +36,7 @@ from app.gnn.rgcn.training import Course, train_rgcn  # noqa: E402
 from app.graphs.triples.relational import relational_graph  # noqa: E402
 from app.log import Log  # noqa: E402
 from app.model.defaults import DEFAULTS  # noqa: E402
-from app.model.node_plan import on_ranks, training_by  # noqa: E402
+from app.model.node_plan import on_one_rank, training_by  # noqa: E402
 from app.model.rates import Rates  # noqa: E402
 from app.model.rgcn_work import slowest  # noqa: E402
 from app.model.whole import WORTH, gained  # noqa: E402
@@ -94,7 +94,7 @@ def _of_levels(context: Context) -> tuple[float, tuple[Action, Action]]:
     examples = LEVELS[case.gnn.level](context)
     graph, inputs = examples.loaded.graph, inputs_of(case, examples, stored_of(context, examples), None)
     training = training_by(case, graph.name, graph.n, 2 * graph.edges, inputs, group.size, group.device)
-    terms = on_ranks(case, training, 1).mean_epoch(0), training.mean_epoch(training.layout.heaviest)
+    terms = on_one_rank(case, training).mean_epoch(0), training.mean_epoch(training.layout.heaviest)
     actions = []
     for each, own in ((context, examples), (context.whole(), examples.whole(group))):
         own = own.drawn(each)

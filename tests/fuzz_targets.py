@@ -21,9 +21,10 @@ from scipy.sparse import csr_matrix
 
 from app import cli
 from app.case.config import Case
-from app.case.gnn import GnnCase, RgcnCase
+from app.case.gnn import GnnCase
 from app.case.graph import GraphCase
 from app.case.policy import PolicyCase, ProblemCase
+from app.case.rgcn import RgcnCase
 from app.checkpoint import store
 from app.comm.group import Group
 from app.device import HostDevice

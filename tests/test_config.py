@@ -19,10 +19,11 @@ from app.case import config
 from app.case.check import value_mistake
 from app.case.config import Case, all_keys
 from app.case.file import build, load, named_files
-from app.case.gnn import GnnCase, RgcnCase
+from app.case.gnn import GnnCase
 from app.case.graph import BY_GENERATOR, OF_GENERATED, GraphCase
 from app.case.places import DEEPEST, key_places
 from app.case.policy import AgentCase, TrainCase
+from app.case.rgcn import RgcnCase
 from app.case.rules.forecasts import OF_NODE_FILES, READ_BY_FORECASTS
 from app.case.rules.graphs import LIKE_CLASSIFY, OF_NODES
 from app.case.rules.networks import OF_RELATIONAL_LAYERS

@@ -11,7 +11,8 @@ from test_links import make_triples
 from test_rgcn import make_graph, make_labels
 from test_train import HELD, SMALL, changed
 
-from app.case.gnn import GnnCase, RgcnCase
+from app.case.gnn import GnnCase
+from app.case.rgcn import RgcnCase
 from app.checkpoint import store
 from app.checkpoint.keeper import Nothing
 from app.checkpoint.shared import share_state

@@ -17,8 +17,9 @@ from msgspec.structs import replace
 from app import solve
 from app.case.config import Case
 from app.case.file import build
-from app.case.gnn import GnnCase, RgcnCase
+from app.case.gnn import GnnCase
 from app.case.graph import GraphCase
+from app.case.rgcn import RgcnCase
 from app.comm.group import Group
 from app.device import HostDevice
 from app.errors import CaseError, NumericsError

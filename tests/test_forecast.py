@@ -1,5 +1,6 @@
 """Forecasts of series on graphs: gradients, windows, plain rules, ranks, files, what is missing, Python."""
 
+import csv
 import json
 import sys
 from dataclasses import replace
@@ -626,6 +627,23 @@ def test_series_come_as_arrays_tables_and_mappings():
         graph, np.stack([series, series + 1], axis=2)[:, places], horizon=3, window=4, settings=FEW
     )
     assert two.predicted.shape == (3, NODES, 2)
+
+
+@alone
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_forecast_is_written_as_a_table(channels, tmp_path):
+    """A column for each node, by its name, a line for each step; of several channels the first."""
+    graph = nx.relabel_nodes(drawn_graph(), lambda node: f"n,{node}")
+    series = drawn()[:, :, 0]
+    given = series if channels == 1 else np.stack([series, 2 * series], axis=2)
+    found = forecast(graph, given, horizon=2, window=4, settings=FEW)
+    path = tmp_path / "ahead.csv"
+    found.save_csv(path)
+    with path.open(newline="", encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    assert head == list(graph)
+    first = found.predicted.reshape(2, NODES, channels)[:, :, 0]
+    assert rows == [[f"{x:.9g}" for x in row] for row in first]
 
 
 def contents(found):

@@ -46,7 +46,7 @@ INSIDE = {
         ("drawing",),
         ("folds", "given", "networks", "results"),
         ("loop", "pairs", "routes", "tune"),
-        ("graph", "graphs", "learning"),
+        ("graph", "graphs", "learning", "nodes"),
         ("classify", "solve", "train", "triples"),
         ("edges", "embed", "forecast", "links"),
         ("explain",),

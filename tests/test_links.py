@@ -9,7 +9,7 @@ import pytest
 from data import data_dir, needs_data
 from mpi4py import MPI
 
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.comm.group import Group
 from app.comm.guard import digest
 from app.device import HostDevice

@@ -14,9 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jobs import ROOT, run_job
 
-from app import device as device_module
 from app.device import HostDevice
 from app.errors import NumericsError
+from app.native import device as native_device
 from app.native import library
 from app.native.products import TILE_COLUMNS
 from app.native.tiled import BAND, lay_out, panel_columns, tiled_height
@@ -313,7 +313,7 @@ def test_how_high_tiles_are():
 @pytest.mark.parametrize("name", ROW_LENGTHS)
 def test_stored_ones_are_lent_in_pieces(monkeypatch, name, most):
     """The plain path makes a few ones at a time: pieces of rows, a row of more than that as one piece."""
-    monkeypatch.setattr(device_module, "LENT_ONES", most)
+    monkeypatch.setattr(native_device, "LENT_ONES", most)
     indptr, indices = stored(ROW_LENGTHS[name], 50, np.int32)
     shape, X = (len(indptr) - 1, 50), normal(np.random.default_rng(5), 50, 3)
     found, expected = (np.ones((shape[0], 3), dtype=np.float32) for _ in range(2))

@@ -24,8 +24,9 @@ from test_main import files_of, metrics, result_of
 
 from app.case.config import Case
 from app.case.file import build
-from app.case.gnn import GnnCase, RgcnCase
+from app.case.gnn import GnnCase
 from app.case.graph import GraphCase
+from app.case.rgcn import RgcnCase
 from app.checkpoint import store
 from app.checkpoint.keeper import NOTHING_KEPT, Nothing
 from app.comm.group import Group

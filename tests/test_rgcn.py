@@ -10,7 +10,7 @@ from mpi4py import MPI
 from msgspec import structs
 from scipy.sparse import csr_array
 
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.comm.group import Group
 from app.comm.guard import digest
 from app.device import HostDevice

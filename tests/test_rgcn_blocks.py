@@ -16,7 +16,7 @@ from test_rgcn import (
 )
 
 from app.case.file import build
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.comm.guard import digest
 from app.errors import CaseError
 from app.gnn.rgcn.model import RGCN, NetShape, diagonal, shape_of

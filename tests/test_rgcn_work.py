@@ -5,7 +5,7 @@ import pytest
 from test_links import make_triples
 from test_rgcn import make_graph, make_labels
 
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.errors import GraphError
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.links import train_links

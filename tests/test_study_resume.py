@@ -22,7 +22,7 @@ from app.log import Log
 from app.model.defaults import DEFAULTS
 from app.output import RunFolder
 from app.tasks.context import Context
-from app.tasks.studies import gnn_scaling, scaling
+from app.tasks.studies import calibrated
 from app.tasks.studies.cells import Cells, measurement
 from app.tasks.study import STUDIES, run_study
 from app.text import COLUMNS
@@ -146,8 +146,7 @@ def ranks(monkeypatch):
     """All ranks, on the host, whose rates are known without measuring; no data but what is generated."""
     monkeypatch.delenv("LOCKSTEP_DATA", raising=False)
     rates = lambda group, *_: msgspec.structs.replace(DEFAULTS, ranks=group.size)  # noqa: E731
-    for module in (scaling, gnn_scaling):
-        monkeypatch.setattr(module, "calibrate", rates)
+    monkeypatch.setattr(calibrated, "calibrate", rates)
     return Group(MPI.COMM_WORLD, HostDevice())
 
 

@@ -349,10 +349,12 @@ def _told(done: Forecasted, names: list[Any] | None) -> Forecast:
     members = [by_node(done.members[:, i]) for i in range(done.members.shape[1])] if done.others else []
     nodes = list(range(done.loaded.graph.n)) if names is None else names
     return Forecast(
-        by_node(done.next), nodes, scores_of(done), plain_scores_of(done), fit.epochs,
-        fit.records[-1]["loss"] if fit.records else None, fit.seconds, fit.records, digest_of(done),
-        whole_saved(done), intervals, None if found is None else found.held.share, done.test.errors,
-        np.stack(levels) if levels else None, None if spread is None else by_node(spread), members, found,
+        predicted=by_node(done.next), nodes=nodes, scores=scores_of(done), baselines=plain_scores_of(done),
+        epochs=fit.epochs, train_loss=fit.records[-1]["loss"] if fit.records else None, seconds=fit.seconds,
+        records=fit.records, digest=digest_of(done), model=whole_saved(done), intervals=intervals,
+        coverage=None if found is None else found.held.share, errors=done.test.errors,
+        quantiles=np.stack(levels) if levels else None, spread=None if spread is None else by_node(spread),
+        members=members, held=found,
     )  # fmt: skip
 
 

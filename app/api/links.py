@@ -15,7 +15,7 @@ from app.api.graph import loaded_graph
 from app.api.learning import Asked, begin, course_of, recipe_of, refuse_level
 from app.api.networks import FoundLinks
 from app.api.tune import Tuning
-from app.case.gnn import LinksCase
+from app.case.links import LinksCase
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError
 from app.gnn.links.best import Partners

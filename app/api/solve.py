@@ -8,15 +8,8 @@ from typing import Any, NamedTuple
 from mpi4py import MPI
 
 from app.api.given import check_given, refuse_data_keys
-from app.api.graph import (
-    loaded_graph,
-    loses_directions,
-    refuse_node_weights,
-    with_element_weights,
-    with_fixed,
-    with_start,
-    with_terminals,
-)
+from app.api.graph import loaded_graph, loses_directions, refuse_node_weights, with_element_weights
+from app.api.nodes import with_fixed, with_start, with_terminals
 from app.api.pairs import mapping_named, two_graphs, with_pairs
 from app.api.results import Checked, Solution, TrainedPolicy
 from app.api.routes import with_deliveries, with_needs
@@ -162,8 +155,9 @@ def solve(
     context = replace(context, case=with_searches(context.case))
     refuse_node_weights(context.case.problem.name, node_weights)
     words = _Words(
-        element_weights, inside, outside, terminals, demands, capacity, depot, vehicles, windows, service,
-        max_length, seeds, similarity,
+        element_weights=element_weights, inside=inside, outside=outside, terminals=terminals, demands=demands,
+        capacity=capacity, depot=depot, vehicles=vehicles, windows=windows, service=service,
+        max_length=max_length, seeds=seeds, similarity=similarity,
     )  # fmt: skip
     context, loaded, labels = _loaded(context, graph, node_weights, prizes, words)
     loaded = with_start(context, loaded, labels, start)
@@ -223,8 +217,9 @@ def check(
     refuse_node_weights(context.case.problem.name, node_weights)
     certificate, path = _answer_given(context.group, answer, certificate)
     words = _Words(
-        element_weights, inside, outside, terminals, demands, capacity, depot, vehicles, windows, service,
-        max_length, seeds, similarity,
+        element_weights=element_weights, inside=inside, outside=outside, terminals=terminals, demands=demands,
+        capacity=capacity, depot=depot, vehicles=vehicles, windows=windows, service=service,
+        max_length=max_length, seeds=seeds, similarity=similarity,
     )  # fmt: skip
     context, loaded, labels = _loaded(context, graph, node_weights, prizes, words)
     refuse_unfit(context, problem_of(context.case), loaded)

@@ -119,11 +119,14 @@ def _classified(
     done = classify_relations(context, named.triples, classes.labels, inputs, model, called)
     fit, known = done.fit, done.labels
     chosen, called = known.nodes, classes.called_as(known.class_names, known.classes)
-    likely = [fit.probabilities, called[: known.classes]] if case.output.probabilities else []
+    likely: dict[str, Any] = {}
+    if case.output.probabilities:
+        likely = {"probabilities": fit.probabilities, "classes": called[: known.classes]}
     return RelationalClassification(
-        called[fit.predictions], [_called(named.nodes, i) for i in chosen.tolist()], _scores(fit, known),
-        fit.epochs, fit.records[-1]["loss"] if fit.records else None, fit.seconds, done.digest,
-        fit.records, saved_of(done), *likely, explanations=done.explained,
+        predicted=called[fit.predictions], nodes=[_called(named.nodes, i) for i in chosen.tolist()],
+        scores=_scores(fit, known), epochs=fit.epochs,
+        train_loss=fit.records[-1]["loss"] if fit.records else None, seconds=fit.seconds, digest=done.digest,
+        records=fit.records, model=saved_of(done), **likely, explanations=done.explained,
     )  # fmt: skip
 
 

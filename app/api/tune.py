@@ -97,8 +97,9 @@ def tuned_by(context: Context, data: Tuned, train: Callable[[Context], Any], gro
     told, best = best_of(courses, watch), courses[0].trial
     with_best = replace(context, case=best.case_of(context.case))
     return Tuning(
-        train(with_best), _settings_of(best), rows_of(courses, watch), told["score"], told["test_score"],
-        told["test_mean"], told["test_std"], digest_of(courses), trials.impossible,
+        best=train(with_best), settings=_settings_of(best), trials=rows_of(courses, watch),
+        score=told["score"], test_score=told["test_score"], test_mean=told["test_mean"],
+        test_std=told["test_std"], digest=digest_of(courses), not_possible=trials.impossible,
     )  # fmt: skip
 
 

@@ -12,10 +12,12 @@ from msgspec import inspect as kinds
 
 from app.case.embed import EmbedCase
 from app.case.forecast import ForecastCase
-from app.case.gnn import GnnCase, LinksCase, RgcnCase
+from app.case.gnn import GnnCase
 from app.case.graph import GraphCase
 from app.case.influence import InfluenceCase
+from app.case.links import LinksCase
 from app.case.policy import AgentCase, PolicyCase, ProblemCase, SelectCase, TrainCase
+from app.case.rgcn import RgcnCase
 from app.case.run import CheckpointCase, MemoryCase, OutputCase, ParallelCase, RunCase
 from app.case.search import SearchCase
 from app.case.smooth import SmoothCase

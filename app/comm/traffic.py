@@ -14,7 +14,20 @@ Array = Any
 
 
 class Traffic:
-    """Buffers and counters of a Group; its attributes are the group's."""
+    """Buffers and counters of a Group, which sets these attributes."""
+
+    comm: MPI.Comm
+    device: Any
+    rank: int
+    size: int
+    direct: bool
+    reproducible: bool
+    prefix: str
+    calls: int
+    sent_bytes: dict[str, int]
+    seconds: dict[str, float]
+    processor_s: float | None
+    _scratch: dict[tuple[str, str], Array]
 
     def scratch(self, slot: str, shape: tuple[int, ...], dtype: Any) -> Array:
         """An unset row-major device array, in memory that the next call with this slot gets too.

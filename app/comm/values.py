@@ -16,7 +16,7 @@ POLLED_S, NAP_SHARE, LONGEST_NAP_S = 2e-4, 1 / 32, 2e-3  # of `rest`
 
 
 class Values(Traffic):
-    """What a Group tells of small and whole values; its attributes are the group's."""
+    """What a Group tells of small and whole values; attributes as in Traffic."""
 
     # ---- exact reductions -------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The GPU device: CuPy arrays, and the kernels that keep the order of additions of app/device.py.
+"""The GPU device: CuPy arrays, and the kernels that keep the order of additions of app/native/device.py.
 
 CuPy itself is handed in by app/device.py, and is imported nowhere else.
 """

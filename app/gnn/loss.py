@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from app.case.gnn import GnnCase, RgcnCase
+from app.case.gnn import GnnCase
+from app.case.rgcn import RgcnCase
 from app.comm.group import Group
 from app.errors import Diverged
 

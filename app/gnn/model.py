@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from app.case.gnn import GnnCase, RgcnCase
+from app.case.gnn import GnnCase
+from app.case.rgcn import RgcnCase
 from app.errors import CaseError
 from app.gnn.archive import MOST_WEIGHTS
 from app.gnn.block import Block

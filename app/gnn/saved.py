@@ -7,7 +7,8 @@ import msgspec
 import numpy as np
 from msgspec import structs
 
-from app.case.gnn import GnnCase, LinksCase
+from app.case.gnn import GnnCase
+from app.case.links import LinksCase
 from app.errors import GraphError
 from app.gnn.archive import arrays_of, load_archive, members_of, refusing, save_archive
 from app.gnn.categories import Categories

@@ -22,9 +22,7 @@ SAME = 1e-9  # of the largest distance: what the two directions of a pair may di
 Named = Callable[[Any], str]
 
 
-def stream_of_distances(
-    given: Any, name: str = "distances", labels: list[Any] | None = None
-) -> tuple[EdgeStream, list[Any] | None]:
+def stream_of_distances(given: Any, labels: list[Any] | None = None) -> tuple[EdgeStream, list[Any] | None]:
     """The metric of distances as a stream, and the labels of its points in row order.
 
     given   [n, n] numbers, from the point of the row to that of the column, whose diagonal plays no part; or
@@ -33,6 +31,7 @@ def stream_of_distances(
     Whole numbers up to 2^31-1 are what they are; others are counted in a power of ten that makes the largest
     10^7 to 10^8 units, 10^6 to 10^7 where they differ by direction. Raises GraphError.
     """
+    name = "distances"
     if hasattr(given, "adj") and hasattr(given, "edges"):
         name, labels, found = str(given.name or name), list(given.nodes), _of_networkx(given)
     elif isinstance(given, np.ndarray):

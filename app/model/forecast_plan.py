@@ -46,9 +46,7 @@ from app.model.terms import Term
 from app.model.whole import decided_by_case, is_small, said_whole
 from app.text import printable
 
-GATE_PASSES = (
-    40  # passes over a column that the gates of a step take, forward and back: exponentials are long
-)
+GATE_PASSES = 40  # over a column, that the gates of a step take forward and back: exponentials are long
 UNKNOWN_STEPS = 1000  # of text files, whose series have not been read
 ARRAYS = 3  # of series beside the random walks
 SUMS = 5  # arrays of 32-bit numbers, of the sums of regressions and what is made of them, beside the roots
@@ -211,17 +209,33 @@ class _Step(Share):
             self.convolution("layer", h)
 
 
-def training_of(
-    case: Case, name: str, nodes: int, entries: int, steps: int, ranks: int, channels: int = 1,
-    masks: bool = False, covariates: tuple[int, int] = NO_COLUMNS,
-) -> ForecastTraining:  # fmt: skip
-    """The counts of a training of a case on a graph of so many nodes and stored entries."""
+@dataclass(frozen=True)
+class SeriesSizes:
+    """A graph of a name, and the series of its nodes, in numbers.
+
+    entries      stored entries of the graph     steps   of time
+    masks        some values are not known
+    covariates   columns of those of nodes, and of those of all
+    """
+
+    name: str
+    nodes: int
+    entries: int
+    steps: int
+    channels: int = 1
+    masks: bool = False
+    covariates: tuple[int, int] = NO_COLUMNS
+
+
+def training_of(case: Case, sizes: SeriesSizes, ranks: int) -> ForecastTraining:
+    """The counts of a training of a case on series."""
     width = case.forecast.batch * case.gnn.hidden
-    layout = estimate(name, nodes, entries, ranks, case.parallel.exchange, width)
+    layout = estimate(sizes.name, sizes.nodes, sizes.entries, ranks, case.parallel.exchange, width)
     sides = 1 if case.graph.neighbours == "both" and case.graph.generator != "arcs" else 2
     return ForecastTraining(
-        case.forecast, case.gnn, layout, steps, channels, sides, masks, bool(case.output.coverage), covariates
-    )
+        case=case.forecast, gnn=case.gnn, layout=layout, steps=sizes.steps, channels=sizes.channels,
+        sides=sides, masks=sizes.masks, coverage=bool(case.output.coverage), covariates=sizes.covariates,
+    )  # fmt: skip
 
 
 def learns_whole(case: Case, training: ForecastTraining, alone: ForecastTraining, crowded: bool) -> bool:
@@ -271,8 +285,9 @@ def forecast_needs(case: Case, ranks: int) -> Iterator[Need]:
     nodes, entries = classified_counts(case)
     if nodes and entries and case.graph.generator:
         steps = case.graph.series_steps
-        known = covariates_of_case(case, steps)
-        yield need_of(case, training_of(case, case.run.name, nodes, entries, steps, ranks, covariates=known))
+        covariates = covariates_of_case(case, steps)
+        sizes = SeriesSizes(case.run.name, nodes, entries, steps, covariates=covariates)
+        yield need_of(case, training_of(case, sizes, ranks))
 
 
 def _origin_lines(case: Case, name: str, steps: int) -> Iterator[str]:
@@ -296,12 +311,10 @@ def forecast_plan_lines(case: Case, ranks: int, rates: Rates) -> Iterator[str]:
     if not nodes or not entries:
         yield "sizes are known once the graph is read"
         return
-    make = lambda count: training_of(  # noqa: E731
-        case, case.run.name, nodes, entries, steps, count, channels, covariates=covariates
-    )
-    training = make(ranks)
-    if learns_whole(case, training, make(1), crowded=False):
-        training = make(1)
+    sizes = SeriesSizes(case.run.name, nodes, entries, steps, channels, covariates=covariates)
+    training, alone = training_of(case, sizes, ranks), training_of(case, sizes, 1)
+    if learns_whole(case, training, alone, crowded=False):
+        training = alone
         yield said_whole(case)
     layout, rank = training.layout, training.layout.heaviest
     if known:

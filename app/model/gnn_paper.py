@@ -83,6 +83,10 @@ def paper_rows(
 
 
 def _row(each: DataSet, live: Training, kept: Training, machines: dict[str, Rates]) -> dict[str, Any]:
+    """A row of the table: memory, messages and seconds of an epoch on the rank that has most to do.
+
+    live, kept   the training with MG-GCN's first product, and with one that is made once
+    """
     layout, rank = live.layout, live.layout.heaviest
     terms, held = live.epoch(rank), gnn_memory.peak(live, rank)
     row: dict[str, Any] = {

@@ -132,6 +132,7 @@ class Share(Terms):
             work(each)
 
     def _spmm(self, each: Operation) -> None:
+        """A product with the adjacency matrix; with what attention, aggregators and features of edges add."""
         for width in each.exchanges:
             self.product(each.name, width, self._share(each))
         if each.name.startswith("attend"):
@@ -231,6 +232,7 @@ class Share(Terms):
         self.add(each.name, "product", self.stored_features(), self.own, m, nbytes, m, 0.0)
 
     def _gram(self, each: Operation) -> None:
+        """A gradient of weights; of sparse features a product with their transpose, of the rows it owns."""
         k, m = each.shape
         if not each.sparse:
             self.add(each.name, "wide gram", self.own, k, m, 4 * k * m)

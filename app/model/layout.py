@@ -120,8 +120,10 @@ def _counted(graph: Graph, partition: RowPartition, exchange: str, width: int) -
         partners[rank] = np.count_nonzero(received)
     mode = choose_mode(exchange, ranks, int(offsets[-1]), int(ghosts.sum()), width)
     return Layout(
-        graph.name, graph.n, len(graph.indices), int(graph.degrees().max(initial=0)), mode, True,
-        np.diff(offsets), np.diff(pointers), ghosts, ghost_entries, sent, partners, np.diff(partition.cuts),
+        name=graph.name, n=graph.n, entries=len(graph.indices),
+        max_degree=int(graph.degrees().max(initial=0)), mode=mode, exact=True, rows=np.diff(offsets),
+        stored=np.diff(pointers), ghosts=ghosts, ghost_entries=ghost_entries, sent=sent, partners=partners,
+        blocks=np.diff(partition.cuts),
     )  # fmt: skip
 
 
@@ -142,8 +144,9 @@ def estimate(
     ghost_entries = (stored * (1 - rows / max(n, 1))).astype(np.int64)
     mode = choose_mode(exchange, ranks, int(offsets[-1]), int(ghosts.sum()), width)
     return Layout(
-        name, n, entries, max_degree or int(degree + 4 * degree**0.5), mode, False,
-        rows, stored, ghosts, ghost_entries, ghosts.copy(), np.minimum(ghosts, ranks - 1), np.diff(cuts),
+        name=name, n=n, entries=entries, max_degree=max_degree or int(degree + 4 * degree**0.5), mode=mode,
+        exact=False, rows=rows, stored=stored, ghosts=ghosts, ghost_entries=ghost_entries,
+        sent=ghosts.copy(), partners=np.minimum(ghosts, ranks - 1), blocks=np.diff(cuts),
     )  # fmt: skip
 
 

@@ -66,7 +66,7 @@ def node_plan_lines(
         return
     training = training_of(case, nodes, entries, ranks, device)
     if entries and learns_whole(case, training):
-        training = on_ranks(case, training, 1)
+        training = on_one_rank(case, training)
         yield said_whole(case)
     yield from filled_lines(training)
     yield from position_lines(case, training)
@@ -147,17 +147,17 @@ def learns_whole(case: Case, training: Training, crowded: bool = False) -> bool:
     decided = decided_by_case(case, layout.ranks, nbytes)
     if decided is not None:
         return decided
-    alone = on_ranks(case, training, 1).mean_epoch(0)
+    alone = on_one_rank(case, training).mean_epoch(0)
     return is_small(alone, training.mean_epoch(layout.heaviest), layout.ranks, crowded)
 
 
-def on_ranks(case: Case, training: Training, ranks: int) -> Training:
-    """The same training on another number of ranks."""
-    if ranks == training.layout.ranks:
+def on_one_rank(case: Case, training: Training) -> Training:
+    """The same training on one rank."""
+    if training.layout.ranks == 1:
         return training
     layout, inputs = training.layout, training.inputs
     width = 0 if inputs.edge_width else training.case.hidden
-    layout = estimate(layout.name, layout.n, layout.entries, ranks, case.parallel.exchange, width)
+    layout = estimate(layout.name, layout.n, layout.entries, 1, case.parallel.exchange, width)
     return Training(
         training.device, training.case, inputs, layout, budget=training.budget, directed=training.directed
     )
@@ -213,7 +213,7 @@ def needs_of_layers(case: Case, ranks: int, device: object) -> Iterator[Need]:
 def need_of_layers(case: Case, nodes: int, entries: int, ranks: int, device: object) -> Need:
     """Of training a network on all nodes of a graph."""
     training = training_of(case, nodes, entries, ranks, device, count_classes=False)
-    return need_of(case, on_ranks(case, training, 1) if learns_whole(case, training) else training)
+    return need_of(case, on_one_rank(case, training) if learns_whole(case, training) else training)
 
 
 def need_of(case: Case, training: Training) -> Need:

@@ -6,12 +6,12 @@ from typing import Any
 from app.case.config import Case, is_forecast
 from app.case.graph import GraphCase
 from app.case.rules.graphs import graph_conflicts
-from app.device import HostDevice
 from app.errors import CaseError
 from app.graphs.generators.table import GENERATORS
 from app.model.counts import classified_counts
 from app.model.defaults import DEFAULTS
 from app.model.rates import Rates, given_network, load_calibration
+from app.native.device import HostDevice
 from app.text import printable
 
 

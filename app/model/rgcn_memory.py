@@ -42,7 +42,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.case.config import Case
-from app.case.gnn import RgcnCase, bases_of
+from app.case.rgcn import RgcnCase, bases_of
 from app.comm.tree import top_level
 from app.gnn.rgcn.ranks import RANKED_AT_ONCE
 from app.gnn.rgcn.scorers import SCORERS, choices_columns, ends_columns

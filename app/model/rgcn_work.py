@@ -26,7 +26,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from app.case.gnn import RgcnCase, bases_of
+from app.case.rgcn import RgcnCase, bases_of
 from app.comm.tree import owned_roots
 from app.gnn.rgcn.scorers import SCORERS, choices_columns, ends_columns
 from app.gnn.rgcn.softmax import Queries, deal_blocks, groups_of_blocks, scored_nodes

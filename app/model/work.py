@@ -108,6 +108,7 @@ class Work:
         )  # fmt: skip
 
     def _exchange(self, name: str, width: int) -> None:
+        """Rows of so many columns a state, on their way to the ranks that multiply by them."""
         layout, size = self.layout, 4 * width * self.S
         if layout.mode == "halo":
             sent, ghosts = int(layout.sent[self.rank]), int(layout.ghosts[self.rank])
@@ -286,6 +287,7 @@ def parts_of(n: int, states: int) -> list[tuple[int, int]]:
 
 
 def _learn_part(work: Work, double: bool) -> None:
+    """A part of a minibatch: the values of the states after, those of the states before, the gradient."""
     net, K = work.net, work.K
     work.part = "learning"
     work.add("part", "call", 1)

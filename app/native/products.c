@@ -1,4 +1,4 @@
-/* Products of app/device.py. One output element is one left-to-right chain; registers hold different outputs. */
+/* Products of device.py. One output element is one left-to-right chain; registers hold different outputs. */
 #include "lanes.h"
 
 /* Y [n, c] *= (live != 0) * (gate > 0): what live_* do as they go. */

@@ -1,4 +1,4 @@
-"""The compiled products (products.c, *_lanes.h): the chains of app/device.py without temporaries."""
+"""The compiled products (products.c, *_lanes.h): the chains of app/native/device.py without temporaries."""
 
 import ctypes
 from typing import Any

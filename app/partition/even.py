@@ -21,14 +21,14 @@ def even_count(n: int) -> int:
     return max(block_count(n), -(-2 * n // (LARGEST_BLOCK - OCTET)))
 
 
-def even_starts(group: Group, graph: Graph, blocks: int = 0) -> np.ndarray:
-    """[blocks+1] int64, the first padded row of each block; some are empty where eight rows fill several.
+def even_starts(group: Group, graph: Graph) -> np.ndarray:
+    """[even_count(n)+1] int64, the first padded row of each block; some are empty where eight rows fill
+    several.
 
     graph    this rank's rows, from a multiple of 8 on (as every RowPartition has them)
-    blocks   0: even_count(n)
     Ranks    all call; the same on any number of ranks: all sums are of integers
     """
-    blocks = blocks or even_count(graph.n)
+    blocks = even_count(graph.n)
     weights = _octet_weights(graph, max(2 * graph.edges, 1))
     sums = group.gather_integers(np.array([weights.sum()]))[:, 0]
     before = int(sums[: group.rank].sum()) + np.cumsum(weights) - weights  # what stands before each octet

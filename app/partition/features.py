@@ -20,6 +20,7 @@ import numpy as np
 
 from app.comm.group import Group
 from app.graphs.graph import Graph
+from app.numerics.pieces import row_pieces
 from app.partition.rows import RowPartition
 
 FEATURES = 5
@@ -41,20 +42,10 @@ def row_features(indptr: np.ndarray, indices: np.ndarray, widths: list[int], lin
     """
     rows = len(indptr) - 1
     out = np.empty((rows, len(widths), FEATURES), dtype=np.int64)
-    for lo, hi in _row_pieces(indptr):
+    for lo, hi in row_pieces(indptr, PIECE):
         first, last = int(indptr[lo]), int(indptr[hi])
         _fill(out[lo:hi], indptr[lo : hi + 1] - first, indices[first:last], widths, line)
     return out
-
-
-def _row_pieces(indptr: np.ndarray) -> list[tuple[int, int]]:
-    """Consecutive ranges of rows of about PIECE entries each, at least one row."""
-    pieces, lo, rows = [], 0, len(indptr) - 1
-    while lo < rows:
-        hi = int(np.searchsorted(indptr, indptr[lo] + PIECE, side="right")) - 1
-        pieces.append((lo, max(lo + 1, min(hi, rows))))
-        lo = pieces[-1][1]
-    return pieces
 
 
 def _fill(out: np.ndarray, indptr: np.ndarray, indices: np.ndarray, widths: list[int], line: int) -> None:

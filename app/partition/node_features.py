@@ -1,7 +1,6 @@
 """Features of nodes, dense or sparse, from a table that rank 0 reads to the owners of the rows."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from scipy.sparse import csr_array
 
 from app.comm.guard import raise_together
 from app.graphs.nodes.data import PIECE_BYTES, NodeTable, SparseFeatures
+from app.numerics.pieces import row_pieces
 from app.partition.dealer import READING, Dealer, MakeRoom, Shape, first_old, first_part, made_room
 from app.partition.scatter import EntryRows, rounds, send_entries
 
@@ -45,11 +45,7 @@ def _no_entries(binary: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray | None
 
 def _entry_pieces(held: SparseFeatures) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
     """(entries of each row, columns, values) of whole rows, of about ENTRIES entries at most."""
-    cuts = [0]
-    while cuts[-1] < held.n:
-        reached = int(np.searchsorted(held.indptr, held.indptr[cuts[-1]] + ENTRIES, side="right")) - 1
-        cuts.append(min(held.n, max(reached, cuts[-1] + 1)))
-    sizes = [np.diff(held.indptr[a : b + 1]) for a, b in pairwise(cuts)]
+    sizes = [np.diff(held.indptr[lo : hi + 1]) for lo, hi in row_pieces(held.indptr, ENTRIES)]
     entries = held.parts([int(each.sum()) for each in sizes])
     for each, (columns, values) in zip(sizes, entries, strict=True):
         yield each, columns, values

@@ -30,6 +30,7 @@ from app.graphs.balance import Balance
 from app.graphs.contracted import WeightedRows
 from app.graphs.graph import Graph, index_type
 from app.graphs.orders import places_of
+from app.numerics.pieces import row_pieces
 from app.partition.assemble import block_cuts
 from app.partition.rows import RowPartition, block_count
 from app.partition.scatter import EntryRows, rounds, send_entries, send_rows
@@ -203,13 +204,9 @@ def _values(graph: Graph, cut: slice) -> list[np.ndarray | None]:
 
 def _pieces(graph: Graph, most: int) -> Iterator[tuple[int, np.ndarray, np.ndarray, list[Any]]]:
     """(first row, entries of each row, columns, VALUES) of held rows, about `most` entries at a time."""
-    at, end = 0, graph.hi - graph.lo
-    while at < end:
-        reached = int(np.searchsorted(graph.indptr, graph.indptr[at] + most, side="right")) - 1
-        stop = min(end, max(reached, at + 1))
+    for at, stop in row_pieces(graph.indptr, most):
         cut = slice(int(graph.indptr[at]), int(graph.indptr[stop]))
         yield at, np.diff(graph.indptr[at : stop + 1]), graph.indices[cut], _values(graph, cut)
-        at = stop
 
 
 def _nothing(graph: Graph) -> tuple[int, np.ndarray, np.ndarray, list[Any]]:

@@ -16,7 +16,7 @@ DRAWN_NODES = 4
 def plot_forecasts(
     folder: RunFolder, log: Log, records: list[dict[str, float]], steps: dict[str, list[float]],
     names: list[str], tail: np.ndarray, ahead: np.ndarray,
-    ends: tuple[np.ndarray, np.ndarray] | None, name: str = "forecasts.png",
+    ends: tuple[np.ndarray, np.ndarray] | None,
 ) -> None:  # fmt: skip
     """Panels side by side.
 
@@ -36,7 +36,7 @@ def plot_forecasts(
     if steps:
         _draw_errors(next(row), steps)
     _draw_nodes(next(row), names, tail, ahead, ends)
-    save_figure(figure, plt, folder, name)
+    save_figure(figure, plt, folder, "forecasts.png")
 
 
 def _draw_training(axes: Any, records: list[dict[str, float]]) -> None:

@@ -42,7 +42,6 @@ def plot_learning(
     records: list[dict[str, Any]],
     totals: dict[str, float],
     sense: str,
-    name: str = "learning.png",
 ) -> None:
     """Totals of the held-back graphs over environment steps, with the baselines as lines.
 
@@ -64,7 +63,7 @@ def plot_learning(
     axes.set_xlabel("environment steps")
     axes.set_ylabel("total objective of the held-back graphs")
     axes.legend(frameon=False)
-    save_figure(figure, plt, folder, name)
+    save_figure(figure, plt, folder, "learning.png")
 
 
 ORDER = "elimination order"  # what a solution of treewidth is called
@@ -84,9 +83,7 @@ MEASURES = {
 
 
 @drawn
-def plot_solutions(
-    folder: RunFolder, log: Log, instances: list[dict[str, Any]], words: str, name: str = "solutions.png"
-) -> None:
+def plot_solutions(folder: RunFolder, log: Log, instances: list[dict[str, Any]], words: str) -> None:
     """Answers, learned starts and baselines relative to the bound, instance by instance.
 
     words   what a solution is called
@@ -102,7 +99,7 @@ def plot_solutions(
     axes.set_xticks(range(len(shown)), [i["name"] for i in shown], rotation=60, ha="right", fontsize=7)
     axes.set_ylabel(f"{MEASURES.get(words, 'size')} of the {words} / {side}")
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    save_figure(figure, plt, folder, name)
+    save_figure(figure, plt, folder, "solutions.png")
 
 
 def _draw_ratios(axes: Any, instances: list[dict[str, Any]]) -> None:
@@ -122,9 +119,7 @@ FACILITIES = "choice of facilities"  # what a solution of these is called
 
 
 @drawn
-def plot_solves(
-    folder: RunFolder, log: Log, solved: list[Any], words: str = "", name: str = "solution.png"
-) -> None:
+def plot_solves(folder: RunFolder, log: Log, solved: list[Any], words: str = "") -> None:
     """Objective and bound over time, instance by instance; beside them the tour, the routes, or a small
     graph's solution.
 
@@ -146,13 +141,12 @@ def plot_solves(
             _draw_tour(right, each, words == "routes")
         elif each.metric is None and each.graph is not None and each.graph.n <= DRAWN_NODES:
             _draw_graph(right, each, words)
-    save_figure(figure, plt, folder, name)
+    save_figure(figure, plt, folder, "solution.png")
 
 
 @drawn
 def plot_curves(
     folder: RunFolder, log: Log, drawn: list[tuple[dict[str, Any], dict[str, list[int]]]],
-    name: str = "dismantling.png",
 ) -> None:  # fmt: skip
     """How the largest component falls as nodes are taken out, instance by instance: of the answer and of
     plain heuristics.
@@ -176,7 +170,7 @@ def plot_curves(
         axes.set_ylabel("share in the largest component")
         axes.set_title(entry["name"], fontsize=9)
         axes.legend(frameon=False, fontsize=8)
-    save_figure(figure, plt, folder, name)
+    save_figure(figure, plt, folder, "dismantling.png")
 
 
 def _draw_course(axes: Any, solved: Any) -> None:
@@ -381,7 +375,6 @@ def plot_training(
     folder: RunFolder,
     log: Log,
     records: list[dict[str, float]],
-    name: str = "training.png",
     score: str = "accuracy or micro F1",
 ) -> None:
     """Loss and scores of learning about nodes over epochs."""
@@ -399,13 +392,11 @@ def plot_training(
     right.legend(frameon=False)
     for axes in (left, right):
         axes.set_xlabel("epoch")
-    save_figure(figure, plt, folder, name)
+    save_figure(figure, plt, folder, "training.png")
 
 
 @drawn
-def plot_breakdown(
-    folder: RunFolder, log: Log, seconds: dict[str, dict[str, float]], name: str = "breakdown.png"
-) -> None:
+def plot_breakdown(folder: RunFolder, log: Log, seconds: dict[str, dict[str, float]]) -> None:
     """Shares of the time by kind of operation, one bar for each run (MG-GCN, Fig. 5).
 
     seconds   for each run the time of each kind of operation
@@ -423,4 +414,4 @@ def plot_breakdown(
         below = [a + b for a, b in zip(below, shares)]
     axes.set_ylabel("share of the time, %")
     axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    save_figure(figure, plt, folder, name)
+    save_figure(figure, plt, folder, "breakdown.png")

@@ -128,6 +128,7 @@ class GraphGym(gymnasium.Env):
     # ---- what is seen -----------------------------------------------------------------------------------
 
     def _observation(self) -> dict[str, np.ndarray]:
+        """The state as `observation_space` says: features by node, edges and weights, padded; the mask."""
         env, n = self.env, self.env.block.n
         code = env.codes_own()[:n].astype(np.float32)[:, None]
         state = np.array([self.problem.state(env.totals)], dtype=np.float32)

@@ -123,6 +123,7 @@ class ProximalPolicy(PolicyLearner):
             targets[m].advantage, targets[m].value = ahead[m], ahead[m] + values[m]
 
     def _push(self, targets: dict[Moment, Target], count: int, played: Played) -> Push:
+        """The loss of some of `count` moments and its derivatives, as the class states them."""
         case, mine = self.case, [targets[m] for m in played.moments]
         old = np.array([target.log_probability for target in mine])
         A = np.array([target.advantage for target in mine])

@@ -71,6 +71,7 @@ def _one_by_one(group: Group, net: QNetwork, params: Any, envs: list[Environment
 
 
 def _side_by_side(group: Group, net: QNetwork, params: Any, envs: list[Environment]) -> Iterator[None]:
+    """Solve small graphs in batches, one choice in each graph at a time. Ranks: all call."""
     for part in _parts([env.block for env in envs]):
         active = [i for i in part if not envs[i].done]
         batch = StateBatch(group, [(envs[i].block, 1) for i in active])

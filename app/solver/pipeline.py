@@ -117,9 +117,10 @@ class Pipeline:
         """The answer that a core solution is, where the solve ends here."""
         solution = self._lifted(toolbox, core)
         return Answer(
-            solution, toolbox.value(solution), progress.bound, progress.method, None, None,
-            progress.evaluations, 0, progress.source, False, progress.integral(), progress.elapsed(),
-            progress.trace, [], b"",
+            solution=solution, value=toolbox.value(solution), bound=progress.bound, method=progress.method,
+            learned=None, quick=None, evaluations=progress.evaluations, steps=0, source=progress.source,
+            verified=False, integral=progress.integral(), seconds=progress.elapsed(), trace=progress.trace,
+            replay=[], certificate=b"",
         )  # fmt: skip
 
     def _answer(self, toolbox: Toolbox, progress: Progress, given: np.ndarray | None, kept: float) -> Answer:
@@ -147,9 +148,11 @@ class Pipeline:
         self.used = budget.elapsed()
         by_chance = earlier is not None or progress.source == EXACT or self.by_clock
         return Answer(
-            solution, value, progress.bound, progress.method, values.get("learned"), values.get("greedy"),
-            progress.evaluations, outcome.steps, progress.source, verified, progress.integral(),
-            progress.elapsed(), progress.trace, self._replay(outcome.steps, by_chance), certificate,
+            solution=solution, value=value, bound=progress.bound, method=progress.method,
+            learned=values.get("learned"), quick=values.get("greedy"), evaluations=progress.evaluations,
+            steps=outcome.steps, source=progress.source, verified=verified, integral=progress.integral(),
+            seconds=progress.elapsed(), trace=progress.trace, replay=self._replay(outcome.steps, by_chance),
+            certificate=certificate,
         )  # fmt: skip
 
     def _reductions_fit(self, toolbox: Toolbox, budget: Budget) -> bool:

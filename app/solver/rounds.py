@@ -128,6 +128,7 @@ class Rounds:
                 self.bounds.close()
 
     def _run(self) -> Outcome:
+        """Search and bound for a slice, then tell each other, until an end is reached. Ranks: all call."""
         found = np.zeros((self.count, 3), dtype=np.int64)
         for number in count():
             # Where steps decide, a stopped search begins anew and takes the same course.

@@ -14,10 +14,10 @@ import numpy as np
 from scipy.sparse import _sparsetools
 
 from app.comm.group import Group
-from app.device import row_pieces
 from app.graphs.graph import IN_A, IN_TRANSPOSE, Graph, index_type
 from app.graphs.lists import ranges
 from app.graphs.metric import Metric
+from app.numerics.pieces import row_pieces
 from app.partition.rows import RowPartition
 from app.sparse.host_rows import PIECE, HostRows, slices
 

@@ -53,8 +53,8 @@ def answer_whole(
     beside: dict[str, np.ndarray] = {}
 
     def solved(found: Answer) -> Solved:
-        told = {"baselines": baselines}, pipeline.told(toolbox, found)
-        return _solved(problem, toolbox, loaded, whole, found, *told, beside)
+        compared, told = {"baselines": baselines}, pipeline.told(toolbox, found)
+        return _solved(problem, toolbox, loaded, whole, found, compared, told, beside)
 
     try:
         spent = time.perf_counter() - begun
@@ -64,8 +64,8 @@ def answer_whole(
         if case.search.baselines:
             with context.log.phase("baselines"):
                 used = pipeline.used + kept  # what is kept comes after
-                compared = _compared(context, problem, toolbox, whole.name, answer, alone, used)
-                answer, baselines, beside = compared
+                best = _compared(context, problem, toolbox, whole.name, answer, alone, used)
+                answer, baselines, beside = best
     except Ended as ended:
         known = ended.so_far if answer is None else answer
         if known is not None:
@@ -99,8 +99,10 @@ def _solved(
     else:
         text = toolbox.text(solution, entry["objective"])
     course = "" if toolbox.course is None else toolbox.course(solution, ids())
-    rest = found.trace, whole, loaded.metric, found.certificate, course, curves_text(curves)
-    return Solved(entry, text, solution, *rest)
+    return Solved(
+        entry=entry, text=text, solution=solution, trace=found.trace, graph=whole, metric=loaded.metric,
+        certificate=found.certificate, course=course, curves=curves_text(curves),
+    )  # fmt: skip
 
 
 def _check(context: Context, toolbox: Toolbox, name: str, answer: Answer) -> None:

@@ -69,6 +69,8 @@ def _policy_answer(work: Work, policy: Policy) -> Answer:
     ((_, solved),) = follow_policy(context, work.problem, policy, [loaded], before=before)
     value, entry = rest.kind.value(context.group, loaded.graph, solved.solution), solved.entry
     return Answer(
-        solved.solution, value, None, "", value, None, entry["policy_evaluations"], 0, POLICY, False, 0.0,
-        time.perf_counter() - rest.begun, [], [*entry["replay"], *rest.replay], b"",
+        solution=solved.solution, value=value, bound=None, method="", learned=value, quick=None,
+        evaluations=entry["policy_evaluations"], steps=0, source=POLICY, verified=False, integral=0.0,
+        seconds=time.perf_counter() - rest.begun, trace=[], replay=[*entry["replay"], *rest.replay],
+        certificate=b"",
     )  # fmt: skip

@@ -218,4 +218,7 @@ def _peeler(work: Work, policy: Policy, peeled: Peeled, done: bool, clock: Start
 
     part = peeled.part or search.row_fraction
     exchange, most = case.parallel.exchange, max(search.row_evaluations, 0)
-    return Peeler(policy.net, policy.params, exchange, select.rule, select.fraction, part, most, stop, tell)
+    return Peeler(
+        net=policy.net, params=policy.params, exchange=exchange, rule=select.rule, fraction=select.fraction,
+        part=part, most=most, stop=stop, tell=tell,
+    )  # fmt: skip

@@ -130,7 +130,10 @@ def search_again(
         course = Course(**told, before=known.arrays["before"])
         regions.solution = known.arrays["solution"].copy()
     most = search.row_regions if search.row_regions > 0 else (1 << 62 if search.seconds else USUAL)
-    made = Searching(context, graph, rest, regions, course, keeper, found, ends, most)
+    made = Searching(
+        context=context, graph=graph, rest=rest, regions=regions, course=course, keeper=keeper, found=found,
+        ends=ends, most=most,
+    )  # fmt: skip
     begun = time.perf_counter()
     with context.log.phase("regions"):
         answer = made.run(problem)

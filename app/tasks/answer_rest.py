@@ -167,8 +167,9 @@ def answer_alone(
     value = kind.value(group, graph, alone.solution)
     seconds = time.perf_counter() - rest.begun
     answer = Answer(
-        alone.solution, value, alone.bound, alone.method, None, value, 0, 0, alone.source, True, 0.0, seconds,
-        [], ["search.seconds=0", *rest.replay], b"",
+        solution=alone.solution, value=value, bound=alone.bound, method=alone.method, learned=None,
+        quick=value, evaluations=0, steps=0, source=alone.source, verified=True, integral=0.0,
+        seconds=seconds, trace=[], replay=["search.seconds=0", *rest.replay], certificate=b"",
     )  # fmt: skip
     certificate = to_bytes(alone.proof) if context.case.output.certificates else b""
 

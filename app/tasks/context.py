@@ -22,13 +22,14 @@ from app.comm.group import Group, communicator
 from app.comm.guard import check_same, each_by_itself, raise_together
 from app.comm.transport import choose_transport, local_rank
 from app.comm.turns import only_this_rank
-from app.device import HostDevice, check_octets, open_device
+from app.device import check_octets, open_device
 from app.errors import CaseError
 from app.log import Log, warn_caller
 from app.memory.room import resident_bytes
 from app.model.counts import expected_entries, mean_nodes
 from app.model.fits import refuse_read
 from app.model.whole import refuse_spatial
+from app.native.device import HostDevice
 from app.output import RunFolder
 from app.partition.assemble import complement_of
 from app.partition.cost import CostModel

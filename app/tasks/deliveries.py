@@ -250,6 +250,7 @@ def _amounts_of_file(path: str, written: np.ndarray, depot: int) -> list[Decimal
 
 
 def _amount(path: str, line: int, word: str) -> Decimal:
+    """A demand of a file, exactly as it is written. Raises GraphError."""
     try:
         found = Decimal(word) if len(word) <= 30 and word.isascii() else Decimal("nan")
     except InvalidOperation:

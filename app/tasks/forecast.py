@@ -277,8 +277,9 @@ def _told(
     tail = group.gather_host(np.ascontiguousarray(S_own[:own, -shown:]), counts)
     first, *others = fits
     done = Forecasted(
-        context, loaded, forecaster, nodes, first, test, val, ahead, levels, members, found, tail,
-        digest(arrays_of(weights)), tuple(others),
+        context=context, loaded=loaded, forecaster=forecaster, nodes=nodes, fit=first, test=test, val=val,
+        next=ahead, levels=levels, members=members, intervals=found, tail=tail,
+        digest=digest(arrays_of(weights)), others=tuple(others),
     )  # fmt: skip
     say_scores(done)
     return done

@@ -14,7 +14,7 @@ from app.gnn.forecast.drawn import drawn_series
 from app.gnn.forecast.hops import Hops
 from app.graphs.formats.source import Limits
 from app.model.fits import least_room, refuse_needs
-from app.model.forecast_plan import learns_whole, need_of, training_of
+from app.model.forecast_plan import SeriesSizes, learns_whole, need_of, training_of
 from app.model.whole import said_whole
 from app.partition.dealer import own_old_rows
 from app.partition.load import load_united
@@ -91,15 +91,20 @@ def check_weights(counted: bool, loaded: Loaded) -> None:
         raise CaseError("gnn.edge_weights: the graph has negative weights; leave the key out")
 
 
+def sizes_of(loaded: Loaded, S_own: np.ndarray, masks: bool, covariates: Covariates | None) -> SeriesSizes:
+    """What is known of a graph and its series once they are read; S_own [n_own, steps, channels]."""
+    graph, (_, steps, channels) = loaded.graph, S_own.shape
+    return SeriesSizes(graph.name, graph.n, 2 * graph.edges, steps, channels, masks, counts_of(covariates))
+
+
 def whole_where_small(
     context: Context, loaded: Loaded, S_own: np.ndarray, masks: bool, covariates: Covariates | None = None
 ) -> tuple[Context, Loaded, np.ndarray, Covariates | None]:
     """What to go on with: as it is or, of a training too small to be split, all of it on each rank. Refuses
     what does not fit the memory. Ranks: all call."""
     case, group, graph = context.case, context.group, loaded.graph
-    sizes, known = (graph.n, 2 * graph.edges, S_own.shape[1]), counts_of(covariates)
-    make = lambda ranks: training_of(case, graph.name, *sizes, ranks, S_own.shape[2], masks, known)  # noqa: E731
-    training, alone, whole = make(group.size), make(1), False
+    sizes, whole = sizes_of(loaded, S_own, masks, covariates), False
+    training, alone = training_of(case, sizes, group.size), training_of(case, sizes, 1)
     if group.size > 1:
         fits = are_crowded(group) and need_of(case, alone).most <= least_room(group)
         whole = learns_whole(case, training, alone, fits)
@@ -109,10 +114,10 @@ def whole_where_small(
     if not whole:
         return context, loaded, S_own, covariates
     context.log.info("%s: %s", graph.name, said_whole(case))
-    sizes = np.diff(loaded.rows.offsets).tolist()
-    series = _of_all(group, S_own, sizes)
+    rows = np.diff(loaded.rows.offsets).tolist()
+    series = _of_all(group, S_own, rows)
     if covariates is not None:
-        covariates = replace(covariates, own=_of_all(group, covariates.own, sizes))
+        covariates = replace(covariates, own=_of_all(group, covariates.own, rows))
     return context.whole(), held_whole(group, loaded), series, covariates
 
 

@@ -70,10 +70,10 @@ class Forecasted:
         base = None if of.base is None else np.array(of.device.get(of.base))
         by_node = of.case.normalise == "node"
         return SavedForecaster(
-            of.case, of.gnn, of.windows.channels, of.windows.masks, of.hops.sides,
-            self.nodes if by_node else "",
-            of.scale, base, self.fit.weights, tuple(each.weights for each in self.others),
-            of.windows.covariates, of.covariate_scale,
+            forecast=of.case, gnn=of.gnn, channels=of.windows.channels, masks=of.windows.masks,
+            sides=of.hops.sides, nodes=self.nodes if by_node else "", scale=of.scale, base=base,
+            arrays=self.fit.weights, others=tuple(each.weights for each in self.others),
+            covariates=of.windows.covariates, covariate_scale=of.covariate_scale,
         )  # fmt: skip
 
 

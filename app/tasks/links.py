@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.comm.guard import digest, digest_text, raise_together
 from app.errors import GraphError
 from app.gnn.archive import LARGEST, replaced

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from app.case.config import Case
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.comm.cores import are_crowded
 from app.comm.guard import raise_together
 from app.gnn.explain.attribution import passes_of

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from app.case.config import Case
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError
 from app.gnn.archive import LARGEST, replaced

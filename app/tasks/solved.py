@@ -142,9 +142,11 @@ def recalled(context: Context, loaded: Loaded, state: State, drawn: bool) -> Sol
     whole = whole_graph(context, loaded) if drawn else None
     trace = [Event(*each) for each in values["trace"]]
     solution = state.arrays.get("solution", np.zeros(0, dtype=np.int64))
+    # Checkpoints of an older version have neither course nor curves.
     return Solved(
-        values["entry"], values["text"], solution, trace, whole, loaded.metric, certificate_in(state),
-        values.get("course", ""), values.get("curves", ""),  # checkpoints of before have none
+        entry=values["entry"], text=values["text"], solution=solution, trace=trace, graph=whole,
+        metric=loaded.metric, certificate=certificate_in(state), course=values.get("course", ""),
+        curves=values.get("curves", ""),
     )  # fmt: skip
 
 

@@ -50,7 +50,8 @@ def make_toolbox(context: Context, problem: Problem, loaded: Loaded, whole: Grap
             asked = Asked.of(context.case.problem)
             beside = _beside(context.case, loaded, whole, written_ids(loaded, ids))
             instance = Instance(
-                whole, loaded.metric, inside, outside, compiled, None, limit, asked, beside,
+                graph=whole, metric=loaded.metric, inside=inside, outside=outside, compiled=compiled,
+                whole_weights=None, most_bytes=limit, asked=asked, beside=beside,
                 seconds=_seconds_to_prepare(search),
             )  # fmt: skip
             for told in without_effect(instance, partial(called_as, context.case, loaded, whole)):

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from app.case.config import Case
 from app.case.embed import EmbedCase
-from app.case.gnn import EDGE_READERS, GnnCase, LinksCase
+from app.case.gnn import EDGE_READERS, GnnCase
+from app.case.links import LinksCase
 from app.case.rules.graphs import LIKE_CLASSIFY
 from app.case.rules.mistake import Mistake, changed, unread_of_graphs
 from app.case.rules.networks import OF_RANKINGS

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from app.case.config import Case, is_forecast, is_relational
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.case.rules.graphs import LIKE_CLASSIFY
 from app.case.rules.mistake import Mistake
 from app.case.smooth import unread_keys

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from app.case.gnn import RgcnCase, bases_of
+from app.case.rgcn import RgcnCase, bases_of
 from app.comm.group import Group
 from app.comm.guard import raise_together
 from app.errors import CaseError

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from app.case.gnn import GnnCase, LinksCase
+from app.case.gnn import GnnCase
+from app.case.links import LinksCase
 from app.comm.group import Group
 from app.gnn.classifier import Classifier
 from app.gnn.known import NOTHING, Known

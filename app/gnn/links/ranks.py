@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from app.case.gnn import LinksCase
+from app.case.links import LinksCase
 from app.comm.group import Group
 from app.gnn.engine import Engine
 from app.gnn.links.split import LinkSplit

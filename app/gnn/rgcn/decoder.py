@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.comm.group import Group
 from app.gnn.rgcn.distances import unit_rows
 from app.gnn.rgcn.scorers import SCORERS, split_relations

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.errors import CaseError
 from app.gnn.rgcn.features import Features
 from app.gnn.rgcn.weights import CHUNK_ELEMENTS

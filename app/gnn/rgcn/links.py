@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from app.case.gnn import RgcnCase, bases_of
+from app.case.rgcn import RgcnCase, bases_of
 from app.checkpoint.keeper import Keeper
 from app.checkpoint.led import led
 from app.checkpoint.store import State

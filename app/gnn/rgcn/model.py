@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.comm.group import Group
 from app.comm.guard import digest_pieces
 from app.comm.ordered import sum_blocks

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.comm.group import Group
 from app.gnn.rgcn.decoder import Decoder
 from app.gnn.rgcn.split import Split

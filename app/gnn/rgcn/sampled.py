@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.comm.group import Group
 from app.gnn.rgcn.scorers import ends_columns
 from app.gnn.rgcn.softmax import Asked, Asking, groups_of_blocks, over_blocks, scored_nodes

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 from msgspec import structs
 
-from app.case.gnn import RgcnCase, bases_of
+from app.case.rgcn import RgcnCase, bases_of
 from app.comm.guard import digest
 from app.errors import GraphError
 from app.gnn.archive import load_archive, refusing, save_archive

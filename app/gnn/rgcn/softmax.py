@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.comm.group import Group
 from app.comm.ordered import sum_tree
 from app.comm.tree import owned_spans

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.comm.group import Group
 from app.gnn.optim import make_optimiser
 from app.gnn.rgcn.model import RGCN

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.case.gnn import RgcnCase, bases_of
+from app.case.rgcn import RgcnCase, bases_of
 from app.checkpoint.keeper import NOTHING_KEPT, Keeper
 from app.checkpoint.led import led
 from app.checkpoint.store import State

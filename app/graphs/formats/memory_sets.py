@@ -21,7 +21,7 @@ RIGHT = (
 )
 
 
-def stream_of_family(given: Any, problem: str, name: str = "family") -> tuple[EdgeStream, Labels, Labels]:
+def stream_of_family(given: Any, problem: str) -> tuple[EdgeStream, Labels, Labels]:
     """A family of sets as a stream, and labels of what a problem chooses and of what that has to meet.
 
     given   a mapping {set: its elements}; a list of iterables of elements, whose sets are numbered from 0; an
@@ -30,7 +30,7 @@ def stream_of_family(given: Any, problem: str, name: str = "family") -> tuple[Ed
     Elements are in ascending order, where they have one. The node attributes `weight` of a NetworkX graph are
     costs. Raises GraphError.
     """
-    stream, sets, elements = _family(given, name)
+    stream, sets, elements = _family(given)
     return (stream, elements, sets) if problem == HITTING else (stream, sets, elements)
 
 
@@ -40,22 +40,22 @@ def with_demands(family: EdgeStream, problem: str, costs: np.ndarray) -> np.ndar
     return np.concatenate([ones, costs] if problem == HITTING else [costs, ones])
 
 
-def _family(given: Any, name: str) -> tuple[EdgeStream, Labels, Labels]:
+def _family(given: Any) -> tuple[EdgeStream, Labels, Labels]:
     """The stream, and the labels of sets and elements."""
     if isinstance(given, Mapping):
-        return _listed(list(given), list(given.values()), name)
+        return _listed(list(given), list(given.values()))
     if hasattr(given, "adj") and hasattr(given, "edges"):
-        return _networkx(given, name)
+        return _networkx(given)
     if hasattr(given, "tocoo") or (isinstance(given, np.ndarray) and given.ndim == 2):
-        return _matrix(given, name)
+        return _matrix(given)
     if is_frame(given):
-        return _frame(given, name)
+        return _frame(given)
     if isinstance(given, list | tuple):
-        return _listed(list(range(len(given))), list(given), name)
+        return _listed(list(range(len(given))), list(given))
     raise GraphError(f"graph: found {type(given)}; {RIGHT}")
 
 
-def _listed(sets: Labels, members: list[Any], name: str) -> tuple[EdgeStream, Labels, Labels]:
+def _listed(sets: Labels, members: list[Any]) -> tuple[EdgeStream, Labels, Labels]:
     """Sets by their labels, and the elements of each."""
     found: list[Labels] = []
     for label, each in zip(sets, members):
@@ -74,7 +74,7 @@ def _listed(sets: Labels, members: list[Any], name: str) -> tuple[EdgeStream, La
     number = {element: i for i, element in enumerate(elements)}
     u = np.repeat(np.arange(len(sets)), [len(each) for each in found])
     v = np.array([number[element] for each in found for element in each], dtype=np.int64)
-    return _stream(name, u, v, sets, elements)
+    return _stream(u, v, sets, elements)
 
 
 def _in_order(labels: Iterable[Any]) -> Labels:
@@ -85,7 +85,7 @@ def _in_order(labels: Iterable[Any]) -> Labels:
         return sorted(labels, key=lambda each: (type(each).__name__, repr(each)))
 
 
-def _matrix(given: Any, name: str) -> tuple[EdgeStream, Labels, Labels]:
+def _matrix(given: Any) -> tuple[EdgeStream, Labels, Labels]:
     """The entries of a matrix [sets, elements] that are not zero."""
     if given.dtype.kind not in "biuf" or len(given.shape) != 2:
         raise GraphError(f"graph: found an array of {given.dtype} of shape {tuple(given.shape)}; {RIGHT}")
@@ -99,10 +99,10 @@ def _matrix(given: Any, name: str) -> tuple[EdgeStream, Labels, Labels]:
         at = int(np.isnan(values).argmax())
         raise GraphError(f"graph: found NaN in row {u[at]}, column {v[at]}; 0 or 1 would be right")
     there = values != 0
-    return _stream(name, u[there], v[there], *(list(range(size)) for size in given.shape))
+    return _stream(u[there], v[there], *(list(range(size)) for size in given.shape))
 
 
-def _frame(given: Any, name: str) -> tuple[EdgeStream, Labels, Labels]:
+def _frame(given: Any) -> tuple[EdgeStream, Labels, Labels]:
     """Rows of a set and an element."""
     if len(given.columns) != 2:
         raise GraphError(f"graph: found a table of {len(given.columns)} columns; {RIGHT}")
@@ -117,7 +117,7 @@ def _frame(given: Any, name: str) -> tuple[EdgeStream, Labels, Labels]:
         np.array([number[each] for each in column], dtype=np.int64)
         for column, number in zip(columns, ({each: i for i, each in enumerate(side)} for side in sides))
     ]
-    return _stream(name, *ends, *sides)
+    return _stream(*ends, *sides)
 
 
 def _is_nan(label: Any) -> bool:
@@ -128,7 +128,7 @@ def _is_nan(label: Any) -> bool:
         return True
 
 
-def _networkx(given: Any, name: str) -> tuple[EdgeStream, Labels, Labels]:
+def _networkx(given: Any) -> tuple[EdgeStream, Labels, Labels]:
     """A graph whose nodes are sets (bipartite = 0) and elements (1)."""
     kinds = dict(given.nodes(data="bipartite"))
     for node, kind in kinds.items():
@@ -142,7 +142,7 @@ def _networkx(given: Any, name: str) -> tuple[EdgeStream, Labels, Labels]:
             raise GraphError(f"graph: edge {shown(repr((a, b)))} joins nodes of one kind; {RIGHT}")
         a, b = (a, b) if kinds[a] == 0 else (b, a)
         ends[i] = number[a], number[b]
-    stream, *_ = _stream(name, *ends.T, *sides)
+    stream, *_ = _stream(*ends.T, *sides)
     costs = [_costs(given, side, stream.warnings) for side in sides]
     if any(each is not None for each in costs):
         stream.node_weights = np.concatenate(
@@ -162,7 +162,7 @@ def _costs(given: Any, nodes: Labels, said: list[str]) -> np.ndarray | None:
 
 
 def _stream(
-    name: str, u: np.ndarray, v: np.ndarray, sets: Labels, elements: Labels
+    u: np.ndarray, v: np.ndarray, sets: Labels, elements: Labels
 ) -> tuple[EdgeStream, Labels, Labels]:
     """Pairs [m] of numbers of sets and of elements, in ascending order: Python's sets have none."""
     order = np.lexsort((v, u))
@@ -172,5 +172,5 @@ def _stream(
         yield u.astype(np.int64), len(sets) + v.astype(np.int64), None
 
     count = len(sets) + len(elements)
-    stream = EdgeStream(name, "", "memory", count, 0, False, chunks, sets=len(sets))
+    stream = EdgeStream("family", "", "memory", count, 0, False, chunks, sets=len(sets))
     return stream, sets, elements

@@ -28,7 +28,7 @@ from app.search.facility.network import NetworkSearch, farthest_nodes_first
 from app.search.facility.points import PointSearch
 from app.search.facility.search import CenterSearch
 from app.search.facility.tools import FacilityTools
-from app.toolbox import Baseline, Bounds, Instance, Search, Toolbox
+from app.toolbox import Baseline, Bounds, Instance, Search
 
 LOAD_SECONDS = 1e-8  # of looking at a facility, for each customer
 NODE_SECONDS = 1e-5  # of the nearest facility of a node, and its line in a file
@@ -117,7 +117,12 @@ class TablelessTools(FacilityTools):
     @property
     def closing_seconds(self) -> float:
         """An estimate of what a check and a table of all nodes take after the search."""
-        return super().closing_seconds + NODE_SECONDS * self.graph.n
+        return super().closing_seconds + self._table_seconds
+
+    @property
+    def _table_seconds(self) -> float:
+        """An estimate of what the table of all nodes takes."""
+        return NODE_SECONDS * self.graph.n
 
     @cached_property
     def _begun(self) -> np.ndarray:
@@ -250,9 +255,9 @@ class NetworkTools(TablelessTools):
         return PATHS_SECONDS * self._size
 
     @property
-    def closing_seconds(self) -> float:
-        """An estimate of what a check and a table of all nodes take after the search."""
-        return Toolbox.closing_seconds.fget(self) + ROW_SECONDS * self.graph.n + CHECK_SECONDS * self._size
+    def _table_seconds(self) -> float:
+        """An estimate of what the table of all nodes takes, whose lengths a check finds by paths."""
+        return ROW_SECONDS * self.graph.n + CHECK_SECONDS * self._size
 
     def _question(self, demands: Demands, opening: Demands | None) -> Question:
         """What is asked, without a table."""

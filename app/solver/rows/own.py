@@ -8,6 +8,7 @@ import numpy as np
 from app.comm.group import Group
 from app.graphs.graph import Graph, index_type
 from app.graphs.lists import ranges
+from app.numerics.pieces import row_pieces
 
 MOST_ROUNDS = 64
 LEAST_SHARE = 1e-3  # of the nodes left, gone in a round, for there to be another
@@ -112,12 +113,7 @@ class OwnRows:
 
 def pieces(indptr: np.ndarray) -> Iterator[tuple[int, int]]:
     """All rows, from one to before another, a piece of the entries at a time, at least one row."""
-    first, rows = 0, len(indptr) - 1
-    while first < rows:
-        last = int(np.searchsorted(indptr, indptr[first] + PIECE, side="right")) - 1
-        last = min(max(last, first + 1), rows)
-        yield first, last
-        first = last
+    return row_pieces(indptr, PIECE)
 
 
 def entries_of(indptr: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -147,8 +147,9 @@ def recalled_peel(state: State) -> Peeled:
     stages = np.split(nodes, told["ends"])[:-1] if told["ends"] else []
     begun = Begun(told["selections"], state.arrays["begun"], tuple(told["size"]))
     return Peeled(
-        told["evaluations"], len(nodes), told["greedy"], stages, told["early"], told.get("asked", True),
-        told["cut_short"], told["part"], begun if begun.selections else None,
+        evaluations=told["evaluations"], chosen=len(nodes), greedy=told["greedy"], stages=stages,
+        early=told["early"], asked=told.get("asked", True), cut_short=told["cut_short"], part=told["part"],
+        begun=begun if begun.selections else None,
     )  # fmt: skip
 
 
@@ -301,6 +302,7 @@ class _Stage:
         return everywhere(self.group, self.own[ours])
 
     def _by_policy(self) -> Rollout:
+        """Choices of the policy, up to the end of the stage. Ranks: all call."""
         peeler, made, nodes = self.peeler, self.made, len(self.kind.nodes)
         rule, fraction, selections, before = peeler.rule, peeler.fraction, 0, None
         left = peeler.most - made.evaluations if peeler.most else 0

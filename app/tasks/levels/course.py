@@ -98,11 +98,12 @@ class Learned:
         classifier, about = self.classifier, self.classifier.about
         ids = about.class_ids if len(about.class_ids) else np.arange(classifier.classes)  # of links: columns
         return SavedModel(
-            classifier.case, classifier.model.f_in, ids, classifier.goal.kind == "labels",
-            self.fit.weights, self.examples.heard, getattr(classifier.goal, "scale", None), classifier.inputs,
-            about.class_names, classifier.edge_columns, getattr(classifier, "links", None),
-            tuple(each.weights for each in self.others), None if self.filled is None else self.filled.means,
-            classifier.positions,
+            case=classifier.case, features=classifier.model.f_in, class_ids=ids,
+            multilabel=classifier.goal.kind == "labels", arrays=self.fit.weights,
+            neighbours=self.examples.heard, scale=getattr(classifier.goal, "scale", None),
+            inputs=classifier.inputs, class_names=about.class_names, edges=classifier.edge_columns,
+            links=getattr(classifier, "links", None), others=tuple(each.weights for each in self.others),
+            means=None if self.filled is None else self.filled.means, positions=classifier.positions,
         )  # fmt: skip
 
 
@@ -151,8 +152,9 @@ def _told(
         said.say_balance(context, balanced)
     first, *others = fits
     return Learned(
-        context, classifier, examples, first, scores, digest(arrays_of(weights)), plain, smoothed, asked,
-        tuple(others), together, conformal,
+        context=context, classifier=classifier, examples=examples, fit=first, scores=scores,
+        digest=digest(arrays_of(weights)), plain=plain, smoothed=smoothed, importance=asked,
+        others=tuple(others), together=together, conformal=conformal,
     )  # fmt: skip
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from app.case.config import Case
-from app.case.gnn import GnnCase, LinksCase
+from app.case.gnn import GnnCase
+from app.case.links import LinksCase
 from app.comm.group import Group
 from app.errors import CaseError
 from app.gnn.archive import replaced

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from app.device import HostDevice
 from app.errors import CaseError
 from app.gnn.classifier import Classifier
 from app.gnn.ensemble import Together
@@ -14,6 +13,7 @@ from app.gnn.explain.masked import MaskedAggregation, MaskedAttention, MaskedEdg
 from app.gnn.explain.which import are_edges, least_certain
 from app.gnn.training import Fit
 from app.graphs.ids import plain_ids
+from app.native.device import HostDevice
 from app.partition.ids import ids_everywhere
 from app.partition.loaded import Loaded
 from app.tasks.context import Context

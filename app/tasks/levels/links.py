@@ -9,7 +9,8 @@ import numpy as np
 from msgspec import structs
 
 from app.case.config import Case
-from app.case.gnn import GnnCase, LinksCase
+from app.case.gnn import GnnCase
+from app.case.links import LinksCase
 from app.comm.guard import raise_together
 from app.errors import CaseError
 from app.gnn.archive import replaced
@@ -291,8 +292,9 @@ def data_of_links(data: NodeData, split: LinkSplit, block: RowBlock) -> NodeData
         {name: each.told for name, each in split.sets.items()},
     )
     return NodeData(
-        data.features, None, none, np.arange(block.n_own) < block.n_real, none, none, 0, False,
-        np.empty(0, dtype=np.int64), data.width, data.binary, counts | {"train": split.loaded.graph.n},
+        features=data.features, labels=None, labelled=none, train=np.arange(block.n_own) < block.n_real,
+        val=none, test=none, classes=0, multilabel=False, class_ids=np.empty(0, dtype=np.int64),
+        width=data.width, binary=data.binary, counts=counts | {"train": split.loaded.graph.n},
         numbers=data.numbers, columns=data.columns,
     )  # fmt: skip
 

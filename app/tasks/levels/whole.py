@@ -11,7 +11,7 @@ from app.gnn.saved import SavedModel
 from app.model.fits import least_room
 from app.model.gnn import Training
 from app.model.gnn_inputs import Inputs
-from app.model.node_plan import SOME, beside, learns_whole, need_of, on_ranks, training_by
+from app.model.node_plan import SOME, beside, learns_whole, need_of, on_one_rank, training_by
 from app.model.whole import said_whole
 from app.tasks.context import Context
 from app.tasks.levels.examples import Examples
@@ -43,7 +43,7 @@ def _has_room(context: Context, training: Training) -> bool:
     Ranks: all call; the same on all."""
     if context.device.name != "cpu":
         return True
-    return need_of(context.case, on_ranks(context.case, training, 1)).most <= least_room(context.group)
+    return need_of(context.case, on_one_rank(context.case, training)).most <= least_room(context.group)
 
 
 def stored_of(context: Context, examples: Examples) -> int:

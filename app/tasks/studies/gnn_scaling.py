@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from msgspec import convert, to_builtins
 
 from app.case.policy import AgentCase, PolicyCase
 from app.comm.group import Group
@@ -18,19 +17,19 @@ from app.comm.guard import digest
 from app.comm.turns import only_this_rank, seconds_alone, seconds_together
 from app.gnn.classifier import Classifier
 from app.memory.room import resident_bytes
-from app.model.calibrate import calibrate
 from app.model.gnn import Training, traffic
 from app.model.gnn_inputs import Inputs
 from app.model.gnn_paper import NETWORKS, data_set, paper_rows, table_lines
 from app.model.layout import of_blocks
 from app.model.machines import ASSUMED
-from app.model.rates import Calibration, Network, Rates, load_calibration
+from app.model.rates import Calibration, Network, Rates
 from app.partition.load import load_united
 from app.partition.nodes import load_node_data
 from app.problems.table import make_problem
 from app.rl.qnet import QNetwork
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
+from app.tasks.studies.calibrated import calibrated
 from app.tasks.studies.cells import measurement
 from app.tasks.studies.gnn_subjects import check_network
 
@@ -86,17 +85,9 @@ def _calibration(context: Context, base: int) -> Calibration:
 
     base   bytes of this process before it read a graph
     """
-    case = context.case
-    if case.study.calibration:
-        return load_calibration(case.study.calibration)
-
-    def measured() -> dict[str, Any]:
-        with context.log.phase("calibrate"):
-            net = QNetwork(PolicyCase(), make_problem("mvc"))
-            return to_builtins(calibrate(context.group, net, AgentCase(), base))
-
-    found = convert(measurement(context, "calibration", measured), Calibration)
-    if context.folder is not None:
+    net = QNetwork(PolicyCase(), make_problem("mvc"))
+    found = calibrated(context, "calibration", net, AgentCase(), base)
+    if context.folder is not None and not context.case.study.calibration:
         context.folder.write_text("calibration.json", found.text())
     return found
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.comm.group import Group
 from app.comm.guard import digest
 from app.errors import CaseError

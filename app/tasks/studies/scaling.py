@@ -13,7 +13,6 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from msgspec import convert, to_builtins
 
 from app.case.graph import GraphCase
 from app.comm.group import Group
@@ -23,12 +22,12 @@ from app.errors import CaseError
 from app.graphs.generators.table import GENERATORS
 from app.memory.room import resident_bytes
 from app.model import memory, policy_memory
-from app.model.calibrate import calibrate, reset_peak
+from app.model.calibrate import reset_peak
 from app.model.counts import expected_entries
 from app.model.curve import PARTS, Machine, StepKind, curve
 from app.model.layout import Layout, count, estimate, of_blocks
 from app.model.plan import graph_case
-from app.model.rates import BYTES_S, LATENCY_S, Calibration, Network, Rates, averaged, load_calibration
+from app.model.rates import BYTES_S, LATENCY_S, Calibration, Network, Rates, averaged
 from app.model.steps import Step, make_step
 from app.model.work import States, sent_bytes
 from app.partition.assemble import gather_whole
@@ -41,6 +40,7 @@ from app.problems.table import problem_of
 from app.rl.qnet import QNetwork
 from app.sparse.rowblock import RowBlock
 from app.tasks.context import Context
+from app.tasks.studies.calibrated import calibrated
 from app.tasks.studies.cells import measurement
 
 Layouts = Callable[[int], Layout]  # by the number of ranks
@@ -158,15 +158,7 @@ def calibration_of(context: Context, name: str, base: int) -> Calibration:
     name   of this calibration among those of the study
     base   bytes of this process before it read a graph
     """
-    case = context.case
-    if case.study.calibration:
-        return load_calibration(case.study.calibration)
-
-    def measured() -> dict[str, Any]:
-        with context.log.phase("calibrate"):
-            return to_builtins(calibrate(context.group, _network(context), case.agent, base))
-
-    return convert(measurement(context, f"calibration {name}", measured), Calibration)
+    return calibrated(context, f"calibration {name}", _network(context), context.case.agent, base)
 
 
 def _kept(context: Context, calibration: Calibration) -> Calibration:

@@ -17,7 +17,7 @@ from app.model.fits import refuse_needs
 from app.model.forecast_plan import need_of, training_of
 from app.partition.loaded import Loaded
 from app.tasks.context import Context
-from app.tasks.forecast_inputs import check_weights, counts_of, holes_of
+from app.tasks.forecast_inputs import check_weights, holes_of, sizes_of
 from app.tasks.studies.trials import Trial
 from app.tasks.studies.tuned import Record, failed, unjudged
 
@@ -119,9 +119,8 @@ def _refuse_too_large(
     context: Context, loaded: Loaded, S_own: np.ndarray, masks: bool, covariates: Covariates | None
 ) -> None:
     """Refuse a training that the memory does not hold. Ranks: all call. Raises CaseError."""
-    case, graph = context.case, loaded.graph
-    sizes = graph.n, 2 * graph.edges, S_own.shape[1], context.group.size, S_own.shape[2]
-    training = training_of(case, graph.name, *sizes, masks, counts_of(covariates))
+    case, sizes = context.case, sizes_of(loaded, S_own, masks, covariates)
+    training = training_of(case, sizes, context.group.size)
     refuse_needs(context.group, case, lambda: [need_of(case, training)])
 
 

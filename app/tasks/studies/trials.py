@@ -15,7 +15,9 @@ from app.case.check import mistakes
 from app.case.config import Case, is_forecast
 from app.case.conflicts import network_conflicts
 from app.case.forecast import ForecastCase
-from app.case.gnn import GnnCase, LinksCase, RgcnCase
+from app.case.gnn import GnnCase
+from app.case.links import LinksCase
+from app.case.rgcn import RgcnCase
 from app.case.rules.forecasts import READ_BY_FORECASTS
 from app.case.rules.networks import OF_RELATIONAL_LAYERS
 from app.errors import CaseError
@@ -258,6 +260,7 @@ def _checked(key: str, text: str) -> Any:
 
 
 def _ends(place: str, low: str, high: str) -> tuple[float, float]:
+    """The ends of a range A..B. Raises CaseError."""
     try:
         ends = float(low), float(high)
     except ValueError:

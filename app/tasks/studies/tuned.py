@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from app.case.gnn import RgcnCase
+from app.case.rgcn import RgcnCase
 from app.comm.guard import digest, raise_together
 from app.errors import CaseError, GraphError, NumericsError
 from app.gnn.loss import refuse_infinite_rows
