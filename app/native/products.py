@@ -415,11 +415,14 @@ def _row_length(X: np.ndarray | None) -> int:
 
 
 def _parts(parts: list[Operand]) -> Any:
-    out = (_Part * len(parts))()
-    for entry, part in zip(out, parts):
-        entry.X, entry.ld, entry.k = address(part.X), _row_length(part.X), part.X.shape[1]
-        entry.index, entry.scale = _vector(part.index, np.int32), _vector(part.scale, np.float32)
-    return out
+    entries = [
+        (
+            address(part.X), _row_length(part.X), part.X.shape[1], _vector(part.index, np.int32),
+            _vector(part.scale, np.float32),
+        )
+        for part in parts
+    ]  # fmt: skip
+    return (_Part * len(parts))(*entries)
 
 
 def _lookup(parts: list[Operand]) -> Any:
