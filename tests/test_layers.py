@@ -9,6 +9,7 @@ from helpers import EXCHANGES, by_one, growing_graph, listed, random_graph
 from hypothesis import given
 from hypothesis import strategies as st
 from layer_models import CONVOLUTIONS, Single, Trial, case_of, differences, drawn
+from mpi4py.MPI import COMM_SELF
 from mpi4py.MPI import COMM_WORLD as WORLD
 from standin_device import StandInDevice
 
@@ -254,6 +255,32 @@ def test_an_epoch_allocates_nothing_of_the_size_of_rows(compiled, kind, norm):
     columns = 4 * trial.block.n_own * 8  # numbers of a row: means, deviations, losses
     assert peak < weights + columns + 200_000
     assert weights + columns < 4 * 3000 * width * 3
+
+
+def test_rows_of_an_epoch_lie_in_the_views_of_the_one_before():
+    trial = Trial(
+        Group(COMM_SELF, HostDevice()), GRAPHS["random"], *data_of(GRAPHS["random"]), case_of("gcn", "")
+    )
+    engine = trial.engine
+
+    def taken():
+        engine._program, engine._count = "epoch", 0
+        found = engine.take("HW", engine.plan.lifetimes["epoch"][0].width)
+        engine.free(found)
+        return found.array
+
+    assert taken() is taken()
+    assert trial.engine.params["layer1.W"] is trial.engine.params["layer1.W"]
+
+
+def test_one_graph_on_one_rank_is_multiplied_where_it_lies(monkeypatch):
+    """Its rows are the operand of the product, without a walk over graphs and ranks."""
+    graph, alone = GRAPHS["random"], Group(COMM_SELF, HostDevice())
+    trials = [Trial(alone, graph, *data_of(graph), case_of("gcn", "")) for _ in range(2)]
+    slow, fast = (each.engine.neighbours_of.exchange for each in trials)
+    slow._at_once = False
+    monkeypatch.setattr(fast, "_for_rows", None)
+    assert trials[0].epoch(1).tobytes() == trials[1].epoch(1).tobytes()
 
 
 def test_a_residual_connection_of_the_features_has_weights_that_meet_them(device):

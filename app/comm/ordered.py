@@ -6,6 +6,7 @@ graph alone, and ranks own whole blocks, so the chain, and the tree, are the sam
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,7 @@ from app.comm.group import Group
 from app.comm.tree import finish_tree, owned_roots
 
 Array = Any
+KEPT_ROOTS = 64  # partitions whose subtrees are kept: one a graph, or a few
 GATHER_BYTES = 1 << 20  # beyond this the addends travel by slices of columns instead of whole
 
 
@@ -45,11 +47,15 @@ def sum_tree(group: Group, part_own: Array, cuts: list[int], blocks: int) -> Arr
     """
     if not group.reproducible:
         return group.sum_floats(group.device.fold(np.array([0, part_own.shape[0]]), part_own)[0])
-    ends = [int(cut) for cut in cuts]
-    by_rank = [owned_roots(blocks, a, b) for a, b in pairwise(ends)]
-    roots = [root for own in by_rank for root in own]
-    counts, plus = [len(own) for own in by_rank], group.device.plus
+    (roots, counts), plus = _all_roots(tuple(map(int, cuts)), blocks), group.device.plus
     return _combine(group, part_own, counts, lambda rows: finish_tree(rows, roots, blocks, plus=plus))
+
+
+@lru_cache(KEPT_ROOTS)
+def _all_roots(cuts: tuple[int, ...], blocks: int) -> tuple[list[tuple[int, int]], list[int]]:
+    """The subtrees that all ranks own, in their order, and how many each of them owns."""
+    by_rank = [owned_roots(blocks, a, b) for a, b in pairwise(cuts)]
+    return [root for own in by_rank for root in own], [len(own) for own in by_rank]
 
 
 def _combine(group: Group, part_own: Array, counts: list[int], finish: Callable[[Array], Array]) -> Array:

@@ -105,6 +105,7 @@ class SparseFeatures:
         self.row_counts = row_counts
         self._own = _Entries(self.device, X_own, (sum(row_counts[: group.rank]), 0))
         self.owned = _share_columns(group, X_own)
+        self._owned_counts = np.diff(self.owned).tolist()
         self._tiles = self._transpose(X_own)
         self._dropped = False
 
@@ -148,7 +149,7 @@ class SparseFeatures:
         if scale is not None:
             D_own = D_own.copy()
             device.activate(D_own, scale)
-        rows, counts = out.reshape(-1, m), np.diff(self.owned).tolist()
+        rows, counts = out.reshape(-1, m), self._owned_counts
         own = rows if group.size == 1 else device.empty((counts[group.rank], m))
         own[...] = 0
         for rank, D in group.stage_rows(D_own, self.row_counts):

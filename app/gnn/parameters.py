@@ -38,9 +38,10 @@ class Parameters:
             at += size
         self.size = at
         self.flat = device.xp.zeros(at, dtype=np.float32)
+        self._views = {name: self.flat[part].reshape(shapes[name]) for name, part in self.slices.items()}
 
     def __getitem__(self, name: str) -> Array:
-        return self.flat[self.slices[name]].reshape(self.shapes[name])
+        return self._views[name]
 
     def set(self, arrays: dict[str, np.ndarray]) -> None:
         """Take host arrays by name; shapes must agree."""

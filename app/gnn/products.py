@@ -128,6 +128,9 @@ class Products(ByPieces):
         T = self.take(f"part of {X.name}", widths[0])
 
         def work() -> None:
+            if len(widths) == 1:
+                self._spread_columns(X.array, T.array, own, factor)
+                return
             flat = T.array.reshape(-1)
             for i, width in enumerate(widths):
                 rows = flat[: self.n_own * width].reshape(self.n_own, width)

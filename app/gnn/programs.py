@@ -70,6 +70,7 @@ class Programs:
         self._backwards = False  # the next pass over pieces of features
         self._open: dict[int, Rows] = {}
         self._buffers: list[Array] = []
+        self._places: dict[tuple[str, int], Array] = {}
 
     @contextmanager
     def program(self, name: str) -> Iterator[None]:
@@ -106,6 +107,7 @@ class Programs:
             plans = self.plans(budget.limit, budget.method)
             self.tiered = TieredRows(plans, self.n_own, self.device, budget, inputs)
         else:
+            self._places = {}
             self._buffers = [self.device.empty((self.n_own * width,)) for width in self.plan.widths]
 
     def fits(self, n_own: int, limit: int, pieces: int = 0) -> bool:
@@ -138,14 +140,22 @@ class Programs:
         """Unset rows of `width` columns; count: how many, beside pieces of features, None: all own ones."""
         array = None
         if self.numeric and not self.tiered:
-            buffer = self._buffers[self.plan.slots[self._program][self._count]]
-            array = buffer[: self.n_own * width].reshape(self.n_own, width)
+            array = self._place(width)
         rows = Rows(name, width, self._count, array, count)
         self._open[self._count] = rows
         self._count += 1
         if not self.numeric:
             self._lives[self._program].append(Lifetime(name, width, self._at, -1))
         return rows
+
+    def _place(self, width: int) -> Array:
+        """[n_own, width] what the next rows of the program lie in, a view that is made once."""
+        at = self._program, self._count
+        array = self._places.get(at)
+        if array is None or array.shape[1] != width:
+            buffer = self._buffers[self.plan.slots[self._program][self._count]]
+            array = self._places[at] = buffer[: self.n_own * width].reshape(self.n_own, width)
+        return array
 
     def free(self, *each: Rows | Features | None) -> None:
         """Give buffers back; None and the features, which are nobody's to free, are left alone."""

@@ -254,6 +254,12 @@ class HostDevice(
         _csr_chain(len(starts) - 1, X.shape[0], indptr, self.ramp(X.shape[0]), self.ones(X.shape[0]), X, out)
         return out
 
+    def column_roots(self, D: Array, starts: np.ndarray, spans: list[tuple[int, int, int]]) -> Array:
+        """Sums of the rows of D by subtrees of row blocks; see Products.column_roots."""
+        if self.native:
+            return self.native.column_roots(D, starts[0], spans)
+        return super().column_roots(D, starts, spans)
+
     def fold_members(self, members: Members, X: Array) -> Array:
         """Sums over the rows of each block and state; see Products.fold_members."""
         return self.native.fold_members(members, X) if self.native else super().fold_members(members, X)

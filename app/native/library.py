@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+_address_of, _first_byte = ctypes.addressof, ctypes.c_char.from_buffer
 FOLDER = Path(__file__).parent
 
 
@@ -61,7 +62,7 @@ def address(array: np.ndarray | None) -> int:
     if array is None:
         return 0
     try:  # five times as fast as the array interface
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+        return _address_of(_first_byte(array))
     except (TypeError, ValueError, BufferError):  # read-only, empty, or a view with gaps
         return array.__array_interface__["data"][0]
 

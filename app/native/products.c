@@ -64,6 +64,26 @@ void lk_fold(int64_t k, const int64_t *starts, const float *X, int64_t c, float 
     fold_rows(k, starts, X, c, out, c);
 }
 
+/* The sums of rows of `blocks` blocks of X [rows, m], merged by subtrees: out [spans, m], span i of blocks
+ * span[3 i] .. span[3 i + 1] - 1. One level of a subtree after another, neighbours in pairs, as merge_rows of
+ * app/numerics/products.py; sums [blocks, m]: room for those of blocks. */
+WIDE void lk_column_roots(int64_t blocks, const int64_t *starts, const float *X, int64_t m, int64_t spans,
+                          const int64_t *span, float *sums, float *out) {
+    fold_rows(blocks, starts, X, m, sums, m);
+    for (int64_t i = 0; i < spans; ++i) {
+        float *at = sums + span[3 * i] * m;
+        for (int64_t left = span[3 * i + 1] - span[3 * i]; left > 1; left = (left + 1) / 2)
+            for (int64_t k = 0; k < (left + 1) / 2; ++k) {
+                const float *a = at + 2 * k * m;
+                float *to = at + k * m;
+                if (2 * k + 1 < left)
+                    for (int64_t j = 0; j < m; ++j) to[j] = a[j] + a[m + j];
+                else memmove(to, a, (size_t)m * 4);
+            }
+        memcpy(out + i * m, at, (size_t)m * 4);
+    }
+}
+
 /* For each graph g its counts[g] states: out[b][first[g]*f ..] = sum over the rows of block b (starts as in Gram,
  * in rows of counts[g]*f floats counted from the graph's own first row at[g]). */
 void lk_pool(int64_t graphs, int64_t blocks, const int64_t *starts, const int64_t *at, const int64_t *counts,

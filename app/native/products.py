@@ -1,6 +1,7 @@
 """The compiled products (products.c, *_lanes.h): the chains of app/native/device.py without temporaries."""
 
 import ctypes
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from app.numerics.products import PLAIN, Finish, Members, Operand
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
 LANES = 16  # columns of the small matrix are padded to a multiple of this
 MOST_PARTS = 36  # operands side by side in a dense product (products.h)
+KEPT_TABLES = 64  # of subtrees of row blocks: a handful a graph
 
 
 class _Part(ctypes.Structure):
@@ -69,6 +71,7 @@ TILE_BYTES = function("lk_tile_bytes", returns=Long)
 TILE_COLUMNS = function("lk_tile_columns", *(Long,) * 5, returns=Long)
 LOOKUP = function("lk_lookup_members", Long, Pointer, Long, *(Pointer,) * 4, ctypes.c_int)
 FOLD = function("lk_fold", Long, Pointer, Pointer, Long, Pointer)
+COLUMN_ROOTS = function("lk_column_roots", Long, Pointer, Pointer, Long, Long, *(Pointer,) * 3)
 POOL = function(
     "lk_pool", Long, Long, Pointer, Pointer, Pointer, Pointer, Long, Long, Pointer, Pointer
 )  # fmt: skip
@@ -83,7 +86,7 @@ def available() -> bool:
     """True where the library was built."""
     return None not in (
         *(SPMM_LIVE, SPMM, TILE_BYTES, TILE_COLUMNS, SPMM_MEMBERS, LOOKUP),
-        *(FOLD, POOL, SPREAD, DENSE, BEST_ROWS, GRAM, GRAM_ROOTS, tiled_height),
+        *(FOLD, COLUMN_ROOTS, POOL, SPREAD, DENSE, BEST_ROWS, GRAM, GRAM_ROOTS, tiled_height),
     )
 
 
@@ -204,6 +207,19 @@ class NativeProducts:
         starts = np.ascontiguousarray(starts, dtype=np.int64)
         out = np.empty((len(starts) - 1, X.shape[1]), dtype=np.float32)
         FOLD(len(out), address(starts), address(X), X.shape[1], address(out))
+        return out
+
+    def column_roots(
+        self, X: np.ndarray, starts: np.ndarray, spans: list[tuple[int, int, int]]
+    ) -> np.ndarray:
+        """Sums of the rows of X by subtrees of row blocks, which share no block."""
+        _check_rows(X)
+        starts, (table, _) = np.ascontiguousarray(starts, dtype=np.int64), _span_table(tuple(spans))
+        m = X.shape[1]
+        sums, out = np.empty((len(starts) - 1, m), np.float32), np.empty((len(spans), m), np.float32)
+        COLUMN_ROOTS(
+            len(sums), address(starts), address(X), m, len(spans), address(table), address(sums), address(out)
+        )
         return out
 
     def fold_members(self, members: Members, X: np.ndarray) -> np.ndarray:
@@ -335,11 +351,17 @@ class NativeProducts:
         """[parts]^T D by subtrees of row blocks."""
         width = _extent(parts)[1] * D.shape[1]
         starts = np.ascontiguousarray(starts, dtype=np.int64)
-        table = np.array(spans, dtype=np.int64).reshape(len(spans), 3)
-        out = aligned((len(spans), width))
-        spare = aligned((int(table[:, 2].max(initial=0)), width))
+        table, levels = _span_table(tuple(spans))
+        out, spare = aligned((len(spans), width)), aligned((levels, width))
         GRAM_ROOTS(_gram(parts, D, starts, live, out), len(spans), address(table), address(spare))
         return out
+
+
+@lru_cache(KEPT_TABLES)
+def _span_table(spans: tuple[tuple[int, int, int], ...]) -> tuple[np.ndarray, int]:
+    """[spans, 3] int64, subtrees of row blocks as kernels read them, and the highest level."""
+    table = np.array(spans, dtype=np.int64).reshape(len(spans), 3)
+    return table, int(table[:, 2].max(initial=0))
 
 
 def _gram(
@@ -393,11 +415,14 @@ def _row_length(X: np.ndarray | None) -> int:
 
 
 def _parts(parts: list[Operand]) -> Any:
-    out = (_Part * len(parts))()
-    for entry, part in zip(out, parts):
-        entry.X, entry.ld, entry.k = address(part.X), _row_length(part.X), part.X.shape[1]
-        entry.index, entry.scale = _vector(part.index, np.int32), _vector(part.scale, np.float32)
-    return out
+    entries = [
+        (
+            address(part.X), _row_length(part.X), part.X.shape[1], _vector(part.index, np.int32),
+            _vector(part.scale, np.float32),
+        )
+        for part in parts
+    ]  # fmt: skip
+    return (_Part * len(parts))(*entries)
 
 
 def _lookup(parts: list[Operand]) -> Any:

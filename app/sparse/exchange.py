@@ -37,6 +37,9 @@ class Exchange:
         # [members, ranks] rows that come from each rank, own rows included
         self._table = self._received(self.whole)
         self._stages = self._received(self.staged)
+        self._firsts = _starts(self._table.sum(axis=1))
+        # The rows of the one graph with one state, all of them here, are the operand as they are.
+        self._at_once = group.size == 1 and self.whole == [0] and counts == [1] and len(blocks) == 1
         self._gathers = all(modes[g] == "gather" for g in self.whole)
         self._sends: tuple[Array, list[int]] | None = None
         self._order: Array | None = None
@@ -92,6 +95,10 @@ class Exchange:
         live_own       [rows] or None: rows of Y where this is zero may be left as they are
         Ranks          all call
         """
+
+        if self._at_once and matrices[0] is not None:
+            self.device.spmm_add(matrices[0], X_own, Y_own, live_own)
+            return
 
         def add(members: list[int], X: Array, x_at: list[int], tiles: list[list[Any]]) -> None:
             self._add_products(members, [own[0] for own in tiles], X, x_at, Y_own, live_own, {})
@@ -205,8 +212,7 @@ class Exchange:
         rows, f = X_own.shape
         X = X_own.reshape(rows // self.unit, self.unit * f)
         if self.whole:
-            starts = _starts(self._table.sum(axis=1))
-            add(self.whole, self._extend(X), starts, [matrices[g] for g in self.whole])
+            add(self.whole, self._extend(X), self._firsts, [matrices[g] for g in self.whole])
         if self.staged:
             stages = self.group.stage_rows(self._pick(X, self.staged), self._stages.sum(axis=0).tolist())
             for rank, X_stage in stages:
