@@ -124,7 +124,8 @@ def test_links_lead_somewhere(path):
         assert not anchor or anchor in anchors(linked), f"{identify(path)}: no heading for {target}"
 
 
-CONTENTS = ["formats.md", "measurements/answers.md", "measurements/networks.md", "measurements/policies.md"]
+MEASURED = ["answers", "bounds", "networks", "policies"]
+CONTENTS = ["formats.md", *(f"measurements/{name}.md" for name in MEASURED)]
 
 
 @pytest.mark.mpi_skip
