@@ -125,7 +125,7 @@ def test_links_lead_somewhere(path):
 
 
 MEASURED = ["answers", "bounds", "networks", "policies"]
-CONTENTS = ["formats.md", *(f"measurements/{name}.md" for name in MEASURED)]
+CONTENTS = ["architecture/answers.md", "formats.md", "tutorial_classify.md", *(f"measurements/{name}.md" for name in MEASURED)]
 
 
 @pytest.mark.mpi_skip
