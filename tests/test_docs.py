@@ -124,8 +124,8 @@ def test_links_lead_somewhere(path):
         assert not anchor or anchor in anchors(linked), f"{identify(path)}: no heading for {target}"
 
 
-MEASURED = ["answers", "bounds", "networks", "policies"]
-CONTENTS = ["architecture/answers.md", "formats.md", "tutorial_classify.md", *(f"measurements/{name}.md" for name in MEASURED)]
+MEASURED = [f"measurements/{name}.md" for name in ("answers", "bounds", "networks", "policies")]
+CONTENTS = ["architecture/answers.md", "formats.md", "tutorial_classify.md", *MEASURED]
 
 
 @pytest.mark.mpi_skip
