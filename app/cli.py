@@ -102,7 +102,15 @@ def parse(arguments: list[str]) -> Command | str:
 def _again(arguments: list[str]) -> str:
     """The command line of this run with --resume, without what is meant for its first part only."""
     kept = [each for each in arguments if each not in ("--overwrite", "--resume", "--force-unlock")]
-    return shlex.join([*_program(), *kept, "--resume"])
+    return " ".join(map(_quoted, [*_program(), *kept, "--resume"]))
+
+
+def _quoted(word: str) -> str:
+    """A word as a shell takes it, in printable ASCII: the octets of others are escaped between $' and '."""
+    if printable(word) == word:
+        return shlex.quote(word)
+    octets = word.encode("utf-8", "surrogateescape")
+    return "$'" + "".join(chr(c) if 32 <= c < 127 and c not in b"'\\" else f"\\{c:03o}" for c in octets) + "'"
 
 
 def _program() -> list[str]:

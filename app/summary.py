@@ -271,26 +271,46 @@ def _beaten(case: Case, entry: dict[str, Any]) -> str:
 
 
 def _network_beaten(case: Case, entry: dict[str, Any]) -> str:
-    """Of a trained network, the plain rule that beats it on validation rows (without any, on test rows), by
-    the watched score, and what may help; "" for none."""
+    """Of a trained network, the plain rule that beats it and what may help; "" for none."""
     from app.gnn.watch import FALLING, WORDS  # of networks alone
 
-    watched = (entry.get("watched") or "").removeprefix("val_")
-    measure = "rmse" if watched == "loss" else watched  # rules know no loss
-    split = "val" if entry.get(f"val_{measure}") is not None else "test"
-    reached = entry.get(f"{split}_{measure}")
-    rules = {label: scores.get(f"{split}_{measure}") for label, scores in (entry.get("plain") or {}).items()}
+    measure, split, reached, rules = _scores_beside(case, entry)
     sense = "minimise" if measure in FALLING else "maximise"
     label, value = _best(sense, {each: found for each, found in rules.items() if found is not None})
     if not case.gnn.epochs or not label or reached is None or not _is_better(sense, value, reached):
         return ""
-    of_classes = case.gnn.level == "node" and case.gnn.goal == "classes" and case.smooth.method == "none"
+    # Correct and Smooth is of one class a node, as this rule is.
+    of_classes = case.gnn.level == "node" and "largest_class" in rules and case.smooth.method == "none"
     right = "more gnn.epochs, gnn.depth or another gnn.model"
-    if label == "label_propagation" and of_classes:
-        right = 'more gnn.epochs, gnn.depth, another gnn.model or smooth.method="auto"'
+    if case.gnn.level == "forecast":
+        right = "more gnn.epochs, gnn.hidden or another forecast.model"
+    elif label == "label_propagation" and of_classes:
+        method = "auto" if split == "val" else "both"  # "auto" goes by validation nodes
+        right = f'more gnn.epochs, gnn.depth, another gnn.model or smooth.method="{method}"'
     rule, score = label.replace("_", " "), WORDS.get(measure, measure.replace("_", " "))
     said = f'{entry["name"]}: the plain rule "{rule}" has {split} {score} {value:.4f}'
     return f"{said}, better than the network's {reached:.4f}; {right} may help"
+
+
+def _scores_beside(case: Case, entry: dict[str, Any]) -> tuple[str, str, float | None, dict[str, Any]]:
+    """A score, the split that it is of, the network's and those of plain rules.
+
+    It is the watched one of validation rows; without any, of test rows; of forecasts the mean absolute error.
+    """
+    from app.gnn.watch import TRAINING_LOSS, watched_score
+
+    plain = entry.get("plain") or {}
+    if case.gnn.level == "forecast":  # whose rules are told of the test part
+        found = {rule: each.get("mae") for rule, each in plain.items()}
+        return "mae", "test", (entry.get("test") or {}).get("mae"), found
+    watched = entry.get("watched") or ""
+    if watched == TRAINING_LOSS:  # without validation rows: what they would be watched by
+        watched = watched_score(case.gnn, True)
+    measure = watched.removeprefix("val_")
+    measure = "rmse" if measure == "loss" else measure  # rules know no loss
+    split = "val" if entry.get(f"val_{measure}") is not None else "test"
+    rules = {label: scores.get(f"{split}_{measure}") for label, scores in plain.items()}
+    return measure, split, entry.get(f"{split}_{measure}"), rules
 
 
 def _poor_training(case: Case, result: dict[str, Any]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -36,7 +37,7 @@ from app.case.study import StudyCase
 from app.case.table import bare_type
 from app.case.text import case_digest, help_text, to_toml
 from app.errors import CaseError
-from app.text import toml_value
+from app.text import printable, toml_value
 
 pytestmark = pytest.mark.mpi_skip
 ROOT = Path(__file__).parent.parent
@@ -1235,6 +1236,19 @@ def test_the_command_that_resumes_is_the_one_that_was_typed(case_file, monkeypat
     monkeypatch.setattr(sys, "argv", ["../lockstep/run.py", *given])
     monkeypatch.setattr(sys, "orig_argv", [".venv/bin/python", "-X", "dev", *sys.argv])
     assert cli.parse(given).again == f".venv/bin/python ../lockstep/run.py {path} --out 'a b' --resume"
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_the_command_that_resumes_can_be_typed(case_file):
+    """Blanks, brackets, quotes, and names that are not ASCII; messages escape all that is not."""
+    path = case_file(SOLVABLE)
+    given = [path, "--out", "caf\u00e9 'a'\\1 [b] $HOME", "run.name=a b"]
+    again = cli.parse(given).again
+    assert printable(again) == again
+    told = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {again}"], capture_output=True, timeout=60, check=True
+    )
+    assert told.stdout.decode().split("\0")[2:-1] == [*given, "--resume"]
 
 
 def test_a_case_in_a_folder_with_an_equals_sign(case_file, tmp_path):

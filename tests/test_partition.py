@@ -1,5 +1,6 @@
 """Row partitions, and the rows of a graph on any number of ranks: the same graph as on one."""
 
+import tracemalloc
 from dataclasses import fields
 from itertools import pairwise
 
@@ -19,6 +20,7 @@ from app.errors import GraphError, LockstepError, NumericsError
 from app.graphs.formats.readers import open_edges
 from app.graphs.generators.random import barabasi_albert, erdos_renyi
 from app.graphs.stream import EdgeStream
+from app.numerics.pieces import row_pieces
 from app.partition import assemble as assemble_module
 from app.partition.assemble import EdgeRules, assemble, gather_whole
 from app.partition.even import entries_weights
@@ -112,6 +114,31 @@ def test_equal_cuts_of_a_header_that_states_a_trillion_nodes():
     cuts, offsets = equal_cuts(1 << 40, 4)
     assert cuts.tolist() == [rank << 28 for rank in range(5)]
     assert offsets.tolist() == [rank << 38 for rank in range(5)]
+
+
+@given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 12), st.sampled_from(["int32", "int64"]))
+def test_pieces_are_the_longest_of_so_many_entries(sizes, most, kind):
+    indptr, at = np.concatenate([[0], np.cumsum(sizes)]).astype(kind), 0
+    for lo, hi in row_pieces(indptr, most):
+        assert lo == at < hi
+        assert hi == lo + 1 or sum(sizes[lo:hi]) <= most
+        assert hi == len(sizes) or sum(sizes[lo : hi + 1]) > most
+        at = hi
+    assert at == len(sizes)
+
+
+@pytest.mark.mpi_skip
+def test_pieces_copy_no_row_pointers():
+    """Each of them would, were what is sought of another type: work that grows with rows x pieces."""
+    indptr = np.arange(1 << 18, dtype=np.int32)
+    tracemalloc.start()
+    try:
+        assert len(list(row_pieces(indptr, 1 << 16))) == 4
+        assert tracemalloc.get_traced_memory()[1] < indptr.nbytes // 4
+    finally:
+        tracemalloc.stop()
+    ends = np.array([0, 2**31 - 2, 2**31 - 1], dtype=np.int32)  # goals beyond them would overflow
+    assert list(row_pieces(ends, 1 << 20)) == [(0, 1), (1, 2)]
 
 
 def test_graphs_of_a_set_have_one_number_of_blocks():

@@ -190,6 +190,9 @@ def scores(watched, plain, **found):
 def test_plain_rules_that_beat_a_network_are_named():
     given = {"run.task": "classify", "graph.path": "networkx:karate_club"}
     case, smoothed = build(given), build({**given, "smooth.method": "auto"})
+    rules = {"label_propagation": {"val_micro_f1": 0.9}, "largest_class": {"val_micro_f1": 0.4}}
+    (said,) = remarks(case, scores("val_micro_f1", rules, val_micro_f1=0.8))
+    assert said.endswith('more gnn.epochs, gnn.depth, another gnn.model or smooth.method="auto" may help')
     rules = {"label_propagation": {"test_micro_f1": 0.9}, "largest_class": {"test_micro_f1": 0.4}}
     assert remarks(case, scores("val_micro_f1", rules, test_micro_f1=0.9)) == []
     assert remarks(case, scores("val_micro_f1", rules)) == []
@@ -199,7 +202,7 @@ def test_plain_rules_that_beat_a_network_are_named():
         'a: the plain rule "label propagation" has test micro F1 0.9000, better than the network\'s 0.8000'
         in said
     )
-    assert said.endswith('more gnn.epochs, gnn.depth, another gnn.model or smooth.method="auto" may help')
+    assert said.endswith('more gnn.epochs, gnn.depth, another gnn.model or smooth.method="both" may help')
     (said,) = remarks(smoothed, scores("val_micro_f1", rules, test_micro_f1=0.8))
     assert said.endswith("more gnn.epochs, gnn.depth or another gnn.model may help")
     applied = structs.replace(case, gnn=structs.replace(case.gnn, epochs=0))
@@ -211,6 +214,30 @@ def test_plain_rules_that_beat_a_network_are_named():
     (said,) = remarks(case, scores("val_loss", errors, val_rmse=3.0))
     assert "val root mean squared error 2.0000, better than the network's 3.0000" in said
     assert remarks(case, scores("val_hits_20", {"degrees": {"test_hits_20": 0.5}}, test_hits_20=0.1)) != []
+
+
+@pytest.mark.mpi_skip
+def test_plain_rules_beside_networks_that_had_no_validation_rows():
+    """They watch the loss of training, which no rule has: rules are held by what is watched elsewhere."""
+    given = {"run.task": "classify", "graph.path": "networkx:karate_club"}
+    rules = {"label_propagation": {"test_micro_f1": 0.9}, "majority": {"test_micro_f1": 0.4}}
+    (said,) = remarks(build(given), scores("train_loss", rules, test_micro_f1=0.8))
+    assert "has test micro F1 0.9000" in said and "smooth.method" not in said  # several labels a node
+    balanced = build({**given, "gnn.class_weights": "balanced"})
+    assert remarks(balanced, scores("train_loss", rules, test_micro_f1=0.8, test_macro_f1=0.8)) == []
+
+
+@pytest.mark.mpi_skip
+def test_plain_rules_that_beat_a_forecast_are_named():
+    case = build({"run.task": "classify", "gnn.level": "forecast", "graph.path": "networkx:karate_club"})
+    rules = {"last_value": {"mae": 3.0, "skill": 0.0}, "seasonal": {"mae": None}, "mean": {"mae": 2.0}}
+    assert remarks(case, scores("val_loss", rules, test={"mae": 1.0})) == []
+    assert remarks(case, scores("val_loss", rules)) == []
+    (said,) = remarks(case, scores("val_loss", rules, test={"mae": 2.5}))
+    assert (
+        'the plain rule "mean" has test mean absolute error 2.0000, better than the network\'s 2.5000' in said
+    )
+    assert said.endswith("more gnn.epochs, gnn.hidden or another forecast.model may help")
 
 
 @pytest.mark.mpi_skip

@@ -9,7 +9,9 @@ def row_pieces(indptr: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
     """(first, last + 1) of consecutive rows that cover all: of at most `most` entries, or of one row."""
     lo, n = 0, len(indptr) - 1
     while lo < n:
-        hi = int(np.searchsorted(indptr, int(indptr[lo]) + most, side="right")) - 1
+        # A goal of another type would have all row pointers copied.
+        goal = indptr.dtype.type(min(int(indptr[lo]) + most, int(indptr[n])))
+        hi = int(np.searchsorted(indptr, goal, side="right")) - 1
         hi = max(hi, lo + 1)
         yield lo, hi
         lo = hi
