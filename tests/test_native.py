@@ -725,12 +725,13 @@ def test_grams_by_subtrees(compiled, width, few):
 @everywhere
 @pytest.mark.parametrize("blocks", [1, 2, 5, 9, 12])
 def test_sums_of_rows_by_subtrees_are_one_call(compiled, width, blocks):
-    """Levels of odd lengths; the kernel leaves the rows as they were."""
+    """Levels of odd lengths, and subtrees within others; the kernel leaves the rows as they were."""
     draws = np.random.default_rng(13)
     starts = np.concatenate([[2], 2 + np.cumsum(draws.integers(0, 30, blocks))])[None]
     D, half = normal(draws, int(starts[0, -1]), width), blocks // 2
     before = D.copy()
-    for spans in ([(0, blocks, 4)], [(0, half, 3), (half, blocks, 3)] if half else []):
+    apart = [(0, half, 3), (half, blocks, 3)] if half else []
+    for spans in ([(0, blocks, 4)], apart, [(0, blocks, 4), *apart, (0, blocks, 4)]):
         expected = PLAIN.column_roots(D, starts, spans)
         same(compiled.native.column_roots(D, starts[0], spans), expected)
         same(compiled.column_roots(D, starts, spans), expected)

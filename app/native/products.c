@@ -64,23 +64,23 @@ void lk_fold(int64_t k, const int64_t *starts, const float *X, int64_t c, float 
     fold_rows(k, starts, X, c, out, c);
 }
 
-/* The sums of rows of `blocks` blocks of X [rows, m], merged by subtrees: out [spans, m], span i of blocks
- * span[3 i] .. span[3 i + 1] - 1. One level of a subtree after another, neighbours in pairs, as merge_rows of
- * app/numerics/products.py; sums [blocks, m]: room for those of blocks. */
-WIDE void lk_column_roots(int64_t blocks, const int64_t *starts, const float *X, int64_t m, int64_t spans,
-                          const int64_t *span, float *sums, float *out) {
-    fold_rows(blocks, starts, X, m, sums, m);
+/* Sums of the rows of X [rows, m] by subtrees of row blocks: out [spans, m], span i of blocks span[3 i] ..
+ * span[3 i + 1] - 1, at least one. One level of a subtree after another, neighbours in pairs, as merge_rows of
+ * app/numerics/products.py; sums: room for [blocks of the widest span, m]. */
+WIDE void lk_column_roots(const int64_t *starts, const float *X, int64_t m, int64_t spans, const int64_t *span,
+                          float *sums, float *out) {
     for (int64_t i = 0; i < spans; ++i) {
-        float *at = sums + span[3 * i] * m;
-        for (int64_t left = span[3 * i + 1] - span[3 * i]; left > 1; left = (left + 1) / 2)
+        int64_t first = span[3 * i], left = span[3 * i + 1] - first;
+        fold_rows(left, starts + first, X, m, sums, m);
+        for (; left > 1; left = (left + 1) / 2)
             for (int64_t k = 0; k < (left + 1) / 2; ++k) {
-                const float *a = at + 2 * k * m;
-                float *to = at + k * m;
+                const float *a = sums + 2 * k * m;
+                float *to = sums + k * m;
                 if (2 * k + 1 < left)
                     for (int64_t j = 0; j < m; ++j) to[j] = a[j] + a[m + j];
                 else memmove(to, a, (size_t)m * 4);
             }
-        memcpy(out + i * m, at, (size_t)m * 4);
+        memcpy(out + i * m, sums, (size_t)m * 4);
     }
 }
 

@@ -71,7 +71,7 @@ TILE_BYTES = function("lk_tile_bytes", returns=Long)
 TILE_COLUMNS = function("lk_tile_columns", *(Long,) * 5, returns=Long)
 LOOKUP = function("lk_lookup_members", Long, Pointer, Long, *(Pointer,) * 4, ctypes.c_int)
 FOLD = function("lk_fold", Long, Pointer, Pointer, Long, Pointer)
-COLUMN_ROOTS = function("lk_column_roots", Long, Pointer, Pointer, Long, Long, *(Pointer,) * 3)
+COLUMN_ROOTS = function("lk_column_roots", Pointer, Pointer, Long, Long, *(Pointer,) * 3)
 POOL = function(
     "lk_pool", Long, Long, Pointer, Pointer, Pointer, Pointer, Long, Long, Pointer, Pointer
 )  # fmt: skip
@@ -212,14 +212,12 @@ class NativeProducts:
     def column_roots(
         self, X: np.ndarray, starts: np.ndarray, spans: list[tuple[int, int, int]]
     ) -> np.ndarray:
-        """Sums of the rows of X by subtrees of row blocks, which share no block."""
+        """Sums of the rows of X by subtrees of row blocks."""
         _check_rows(X)
         starts, (table, _) = np.ascontiguousarray(starts, dtype=np.int64), _span_table(tuple(spans))
         m = X.shape[1]
         sums, out = np.empty((len(starts) - 1, m), np.float32), np.empty((len(spans), m), np.float32)
-        COLUMN_ROOTS(
-            len(sums), address(starts), address(X), m, len(spans), address(table), address(sums), address(out)
-        )
+        COLUMN_ROOTS(address(starts), address(X), m, len(spans), address(table), address(sums), address(out))
         return out
 
     def fold_members(self, members: Members, X: np.ndarray) -> np.ndarray:

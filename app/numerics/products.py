@@ -240,7 +240,7 @@ class Products:
     def column_roots(self, D: Array, starts: np.ndarray, spans: list[tuple[int, int, int]]) -> Array:
         """Sums of the rows of D [rows, m], one addend for each subtree of row blocks: [len(spans), m].
 
-        A block's addend is a chain over its rows; starts and spans as in gram_roots, no two with one block.
+        A block's addend is a chain over its rows; starts and spans as in gram_roots.
         """
         return self.merge_roots(self.fold(starts[0], D), spans)
 
