@@ -578,3 +578,23 @@ def test_graphs_alike_but_for_their_order_are_found_to_be_so(directed):
     assert asked.core.cost(tools.start()) == asked.core.cost(p)
     with tools.watched(lambda: True):  # no time: by degree alone
         assert np.array_equal(tools.start(), by_degree(asked.core))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(("weight", "likeness"), [(1, 0), (3, 0), (1, 2)])
+def test_values_and_kept_edges_are_those_of_each_mapping(compiled, weight, likeness):
+    """The last value is known: not where the mapping is another, or the same array with other places."""
+    draws = np.random.default_rng(7)
+    a, b = (np.triu(draws.random((6, 6)) < 0.5, 1) for _ in range(2))
+    a, b = a | a.T, b | b.T
+    gain = likeness * draws.integers(0, 2, (6, 6))
+    given = (sp.csr_array(weight * a.astype(int)), sp.csr_array(b.astype(int)), sp.csr_array(gain))
+    nodes = np.arange(6)
+    asked = pairing_of("x", "alignment", *given, np.full(6, -1), nodes, nodes, None, compiled)
+    mapping = nodes.copy()
+    for _ in range(5):
+        mapping[:] = draws.permutation(6)
+        both = int((a & b[np.ix_(mapping, mapping)]).sum()) // 2
+        assert asked.kept(mapping) == (both, int(a.sum()) // 2)
+        for _ in range(2):
+            assert asked.value(mapping) == weight * both + int(gain[nodes, mapping].sum())
