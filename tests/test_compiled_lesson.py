@@ -25,7 +25,7 @@ from app.rl.agent import Agent
 from app.rl.core_env import CoreEnv
 from app.rl.dynamics import begin_environment
 from app.rl.env import GraphEnv, step_together
-from app.rl.learner import Lesson, score_environments
+from app.rl.learner import score_environments
 from app.rl.policy_gradient import Moment, Push
 from app.rl.ppo import ProximalPolicy
 from app.rl.qnet import QNetwork
@@ -197,22 +197,6 @@ def test_a_minibatch_that_one_call_does_not_know_is_learned_from_otherwise(alone
     learner = Agent(alone, AgentCase(batch=32), QNetwork(PolicyCase(), make_problem("mis")), blocks, 1, 0)
     assert learner.drawn is None
     assert Agent(alone, AgentCase(), QNetwork(PolicyCase(), make_problem("mis")), blocks, 1, 0).drawn
-
-
-def test_a_learner_with_a_lesson_of_its_own_is_asked_for_it(alone):
-    """One call of all learns from nothing but this memory, by nothing but this lesson."""
-
-    class Doubled(Agent):
-        def lesson(self, sample):
-            found = super().lesson(sample)
-            return Lesson(2 * found.loss, found.gradient)
-
-    learner, _ = played(alone, "mvc", PolicyCase(), AgentCase())
-    net, blocks = learner.net, learner.blocks
-    own, plain = (kind(alone, learner.case, net, blocks, 1, 0) for kind in (Doubled, Agent))
-    own.replay = plain.replay = learner.replay  # whoever has another memory learns from that one
-    first, second = (next(each.lessons(learner.case.train_every)) for each in (own, plain))
-    assert first.loss == 2 * second.loss
 
 
 def test_a_drawn_minibatch_ends_where_a_score_is_no_number(alone):

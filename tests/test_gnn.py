@@ -18,12 +18,10 @@ from helpers import (
     whole_states,
 )
 
-from app.errors import NumericsError
 from app.gnn.loss import td_loss
 from app.gnn.optim import Adam
 from app.gnn.parameters import Parameters
 from app.gnn.structure2vec import NodeInputs, Structure2Vec
-from app.native.optim import AdamSteps
 from app.numerics.elementary import log
 from app.numerics.products import Operand
 from app.sparse.batch import StateBatch
@@ -107,14 +105,6 @@ def test_adam_first_step_is_the_rate_against_the_gradient(device):
     flat = device.put(np.zeros(3, dtype=np.float32))
     Adam(3, device.xp, 0.5).update(flat, device.put(np.array([1e-3, -7, 0], dtype=np.float32)))
     assert device.get(flat) == pytest.approx([-0.5, 0.5, 0], rel=1e-4)
-
-
-def test_adam_refuses_moments_of_other_weights():
-    w = np.zeros(5, dtype=np.float32)
-    for other in (w[:3], np.zeros(5), np.zeros(10, dtype=np.float32)[::2]):
-        for moments in ((other, w.copy()), (w.copy(), other)):
-            with pytest.raises(NumericsError):
-                AdamSteps(w, *moments)
 
 
 # ---- parameters ---------------------------------------------------------------------------------------

@@ -28,15 +28,9 @@ def fits(*arrays: object) -> bool:
 
 
 class AdamSteps:
-    """Steps of weights w [size] and moments m, v [size], in place; the arrays must stay where they are.
-
-    Raises NumericsError for moments of another size or kind.
-    """
+    """Steps of weights w [size] and moments m, v [size], in place; the arrays must stay where they are."""
 
     def __init__(self, w: np.ndarray, m: np.ndarray, v: np.ndarray) -> None:
-        for each in (m, v):
-            if each.size != w.size or not fits(w, each):
-                raise NumericsError(f"adam: {each.dtype} {each.shape} are no moments of {w.shape}")
         self.w, self.m, self.v, self._step = w, m, v, _Adam()
         self._at, *self._moments = map(address, (w, m, v))
 

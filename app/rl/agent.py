@@ -57,9 +57,7 @@ class Agent(Learner):
         compiled = getattr(group.device, "native", True) is not None
         by_lists = case.replay != "bits"
         self.replay = EpisodeReplay(*memory, compiled) if by_lists else BitsReplay(*memory, blocks)
-        # What one call does is what these do; a learner that has its own `lesson` is asked for it.
-        served = type(self).lesson is Agent.lesson
-        served = served and DrawnLessons.serves(self.whole, self.replay, case.batch, PART_ROWS)
+        served = DrawnLessons.serves(self.whole, self.replay, case.batch, PART_ROWS)
         self.drawn = DrawnLessons(self.whole, self.replay, case) if served else None
 
     # ---- acting -----------------------------------------------------------------------------------------
@@ -187,7 +185,7 @@ class Agent(Learner):
 
     def _drawn_lesson(self, draws: np.random.Generator) -> Lesson:
         """`lesson` of a minibatch that is drawn now; in one compiled call where there is one for it."""
-        if self.drawn is None or self.drawn.whole is not self.whole or self.drawn.replay is not self.replay:
+        if self.drawn is None or self.whole is None:
             return self.lesson(self.replay.sample(draws, self.case.batch))
         losses, gradient = self.drawn.losses(draws, (self.params, self.target))
         return Lesson(_mean(losses), gradient)
