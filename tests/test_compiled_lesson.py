@@ -13,14 +13,13 @@ from app.case.graph import GraphCase
 from app.case.policy import AgentCase, PolicyCase
 from app.comm.group import Group
 from app.device import HostDevice
-from app.errors import Diverged, NumericsError
+from app.errors import NumericsError
 from app.graphs.metric import Metric
 from app.native import residual
-from app.native.minibatch import KnownStates
 from app.numerics.products import Operand
 from app.partition.generated import generate_set
 from app.problems.table import make_problem
-from app.rl import compiled_lesson, drawn_lessons, stored_tables
+from app.rl import compiled_lesson, stored_tables
 from app.rl.agent import Agent
 from app.rl.core_env import CoreEnv
 from app.rl.dynamics import begin_environment
@@ -30,7 +29,6 @@ from app.rl.policy_gradient import Moment, Push
 from app.rl.ppo import ProximalPolicy
 from app.rl.qnet import QNetwork
 from app.rl.reinforce import Reinforce
-from app.rl.replay import EpisodeReplay
 from app.rl.rollout import _side_by_side
 from app.rl.select import best_nodes
 from app.rl.sides import SidesEnv
@@ -143,98 +141,6 @@ def test_a_lesson_in_one_call_has_the_bits_of_its_products(
     )  # fmt: skip
     agent = AgentCase(double=double, loss="huber" if huber else "squared", n_step=n_step)
     check_alike(*played(alone, problem, policy, agent, graphs), batch)
-
-
-def check_drawn(learner, steps=6):
-    """Lessons that are drawn in one call, with gradient steps between them; the bits of their products."""
-    assert learner.drawn is not None
-    size, learned = learner.case.batch, False
-    for step in range(steps):
-        mine = learner._drawn_lesson(stream(7, "test/drawn", step))
-        plain = EpisodeReplay(1, learner.replay.n_step, learner.case.discount)
-        plain.__dict__ |= {**learner.replay.__dict__, "compiled": False}
-        sample = plain.sample(stream(7, "test/drawn", step), size)
-        theirs = plainly(learner, partial(Agent.lesson, sample=sample))
-        assert mine.loss == theirs.loss
-        assert mine.gradient.tobytes() == theirs.gradient.tobytes()
-        learned |= bool(np.any(mine.gradient))
-        learner.follow(mine)
-    return learned
-
-
-@pytest.mark.parametrize("n_step", [1, 3])
-@pytest.mark.parametrize("problem", PROBLEMS)
-def test_a_minibatch_is_drawn_and_learned_from_in_one_call(alone, problem, n_step):
-    case = AgentCase(n_step=n_step, batch=16, target_every=2, double=n_step == 3, loss="huber")
-    assert check_drawn(played(alone, problem, PolicyCase(), case)[0])
-    case = AgentCase(n_step=n_step, batch=100, warmup=100, double=n_step == 1)
-    assert check_drawn(played(alone, problem, PolicyCase(layers=2), case)[0], 2)
-
-
-@pytest.mark.parametrize("features", ["paper", "scale_free"])
-def test_drawn_minibatches_of_a_memory_that_is_full(alone, features):
-    case = AgentCase(replay_capacity=40, warmup=8, batch=8)
-    assert check_drawn(played(alone, "mvc", PolicyCase(features=features), case)[0])
-
-
-@pytest.mark.parametrize("problem", ["mds", "maxcut"])
-def test_states_that_were_forgotten_are_known_again(alone, problem, monkeypatch):
-    monkeypatch.setattr(drawn_lessons, "MOST_KNOWN", 32)
-    assert check_drawn(played(alone, problem, PolicyCase(), AgentCase())[0])
-    monkeypatch.setattr(stored_tables, "MOST_BYTES", 1)
-    monkeypatch.setattr(stored_tables, "MOST_TOTALS", 20)
-    assert check_drawn(played(alone, problem, PolicyCase(), AgentCase())[0])
-
-
-def test_a_minibatch_that_one_call_does_not_know_is_learned_from_otherwise(alone):
-    """Codes that are told, memories of bits, more rows than go through in one go."""
-    bits = AgentCase(replay="bits", replay_capacity=64)
-    learner, _ = played(alone, "mis", PolicyCase(), bits)
-    assert learner.drawn is None
-    many = AgentCase(batch=700, warmup=700)
-    assert played(alone, "mis", PolicyCase(), many, steps=2)[0].drawn is None
-    blocks = make_blocks(alone, [random_graph(1100, 0.01, 3)])
-    learner = Agent(alone, AgentCase(batch=32), QNetwork(PolicyCase(), make_problem("mis")), blocks, 1, 0)
-    assert learner.drawn is None
-    assert Agent(alone, AgentCase(), QNetwork(PolicyCase(), make_problem("mis")), blocks, 1, 0).drawn
-
-
-def test_a_drawn_minibatch_ends_where_a_score_is_no_number(alone):
-    learner, _ = played(alone, "mvc", PolicyCase(), AgentCase())
-    learner.target.flat[:] = np.nan
-    with pytest.raises(Diverged):
-        learner._drawn_lesson(stream(7, "test/drawn"))
-
-
-def test_a_drawn_minibatch_refuses_what_it_would_read_beyond(alone):
-    learner, _ = played(alone, "mvc", PolicyCase(), AgentCase())
-    learner._drawn_lesson(stream(7, "test/drawn"))
-    picks, flat = learner.replay.draw(stream(7, "test/drawn"), 16), (learner.params.flat, learner.target.flat)
-    records, minibatches = learner.replay.records(picks), learner.drawn._minibatches
-    beyond = picks.copy()
-    beyond[3, 1] = 10**6
-    for wrong in (
-        (picks[:8], records, flat), (picks, records[8:], flat), (beyond, records, flat),
-        (picks.astype(np.int64), records, flat), (picks, records, (flat[0][:-1], flat[1])),
-    ):  # fmt: skip
-        with pytest.raises(NumericsError):
-            minibatches.learn(*wrong)
-
-
-def test_states_of_other_shapes_are_not_known():
-    known = KnownStates(4, 3, 1)
-    totals, look, alive = np.zeros((2, 3), np.int64), np.zeros(2, np.int32), np.zeros(2, np.int64)
-    own = np.zeros((2, 1), np.float32)
-    known.know(totals, look, alive, own)
-    many = (np.zeros((5, 3), np.int64), np.zeros(5, np.int32), np.zeros(5, np.int64), np.zeros((5, 1), "f"))
-    for wrong in (
-        (totals[:1], look, alive, own),
-        (totals, look[:1], alive, own),
-        (totals, look, look, own),
-        many,
-    ):
-        with pytest.raises(NumericsError):
-            known.know(*wrong)
 
 
 @pytest.mark.parametrize("problem", ["mvc", "maxcut"])

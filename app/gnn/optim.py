@@ -8,7 +8,6 @@ import numpy as np
 from app.case.gnn import GnnCase
 from app.case.rgcn import RgcnCase
 from app.native import optim as compiled
-from app.native.optim import AdamSteps
 
 Array = Any
 CLIP_COLUMNS = 1024  # sums of squares side by side
@@ -105,13 +104,6 @@ class Adam:
         self.xp, self.rate, self.beta1, self.beta2, self.epsilon = xp, rate, beta1, beta2, epsilon
         self.m, self.v = moments or (xp.zeros(size, dtype=xp.float32), xp.zeros(size, dtype=xp.float32))
         self.step = 0
-        self._steps: AdamSteps | None = None
-
-    def _steps_of(self, flat: np.ndarray) -> AdamSteps:
-        """Compiled steps of these weights, kept from one to the next."""
-        if self._steps is None or not self._steps.are_of(flat, self.m, self.v):
-            self._steps = AdamSteps(flat, self.m, self.v)
-        return self._steps
 
     @property
     def moments(self) -> dict[str, Array]:
@@ -123,14 +115,10 @@ class Adam:
         self.step += 1
         correction1 = 1 - self.beta1**self.step
         correction2 = 1 - self.beta2**self.step
-        own = self.compiled and compiled.fits(flat, gradient)
-        if own or self.kernel is not None:
+        kernel = compiled.adam if self.compiled and compiled.fits(flat, gradient) else self.kernel
+        if kernel is not None:
             rest = (1 - self.beta1, self.beta2, 1 - self.beta2, correction2, self.epsilon)
-            scalars = (self.beta1, *rest, self.rate / correction1)
-            if own:
-                self._steps_of(flat)(scalars, gradient)
-            else:
-                self.kernel(scalars, flat, gradient, self.m, self.v)
+            kernel((self.beta1, *rest, self.rate / correction1), flat, gradient, self.m, self.v)
             return
         self.m *= self.beta1
         self.m += (1 - self.beta1) * gradient

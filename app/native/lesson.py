@@ -178,8 +178,6 @@ class LessonKernels:
         self._sample, self._before, self._after = _Sample(), _Look(), _Look()
         given = self._net, world, self._sample, self._before, self._after
         self._lesson = _Lesson(*map(ctypes.pointer, given))
-        self._weights: tuple[np.ndarray | None, np.ndarray | None] = (None, None)  # that a lesson has
-        self._addresses = tuple(map(ctypes.addressof, (self._lesson, self._before, self._after)))
 
     def set_tables(self, tables: np.ndarray, factors: np.ndarray | None) -> None:
         """Feature tables [looks, entries, F], and factors of neighbour sums [looks] or [looks, entries]."""
@@ -210,43 +208,14 @@ class LessonKernels:
         losses, gradient = np.empty(states, FLOAT32), np.empty(size, FLOAT32)
         before.tell(self._before, states, self._sample.rows)
         after.tell(self._after, states, self._sample.rows)
+        lesson.weights, lesson.target_weights = (_vector(each, size, FLOAT32) for each in weights)
         nodes, *values = transitions
         lesson.nodes = _vector(nodes, states, INT64)
         lesson.returns, lesson.discounts = (_vector(each, states, FLOAT32) for each in values)
-        lesson.whole = states
-        self.begin(weights, (losses, gradient), twice, huber)
+        lesson.twice, lesson.huber, lesson.whole = twice, huber, states
+        lesson.losses, lesson.gradient = address(losses), address(gradient)
         bad = LESSON(lesson, room)
         return losses, gradient, bool(bad)
-
-    @property
-    def size(self) -> int:
-        """All weights."""
-        return self._net.size
-
-    def begin(
-        self,
-        weights: tuple[np.ndarray, np.ndarray],
-        made: tuple[np.ndarray, np.ndarray],
-        twice: bool,
-        huber: bool,
-    ) -> tuple[int, int, int]:
-        """Tell a lesson what `lesson` is given beside its states, and the arrays of what it returns.
-
-        returns   addresses of the Lesson and of its two Looks, see lesson.h; they stay the same
-        """
-        lesson, size = self._lesson, self._net.size
-        if weights[0] is not self._weights[0] or weights[1] is not self._weights[1]:
-            lesson.weights, lesson.target_weights = (_vector(each, size, FLOAT32) for each in weights)
-            self._weights = weights
-        lesson.losses, lesson.gradient = (_vector(each, each.size, FLOAT32) for each in made)
-        lesson.twice, lesson.huber = twice, huber
-        return self._addresses
-
-    def room(self, needed: int = 0) -> tuple[int, int]:
-        """The address and the bytes of room for calls, of at least `needed` bytes."""
-        if needed > self._room.size:
-            self._make_room(needed + needed // 4)
-        return self._room_at, self._room.size
 
     def scores(
         self, graphs: np.ndarray, look: Looks, every: bool, weights: np.ndarray
@@ -289,7 +258,10 @@ class LessonKernels:
         sample = self._sample
         sample.states, sample.apart, sample.every = len(graphs), apart, every
         sample.graph = _vector(graphs, len(graphs), INT64)
-        return self.room(ROOM(self._net, self._world, sample))[0]
+        needed = ROOM(self._net, self._world, sample)
+        if needed > self._room.size:
+            self._make_room(needed + needed // 4)
+        return self._room_at
 
     def _make_room(self, size: int) -> None:
         """Room of so many bytes for calls."""

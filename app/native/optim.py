@@ -4,7 +4,6 @@ import ctypes
 
 import numpy as np
 
-from app.errors import NumericsError
 from app.native.library import address, function
 
 Long, Pointer = ctypes.c_int64, ctypes.c_void_p
@@ -27,21 +26,6 @@ def fits(*arrays: object) -> bool:
     )
 
 
-class AdamSteps:
-    """Steps of weights w [size] and moments m, v [size], in place; the arrays must stay where they are."""
-
-    def __init__(self, w: np.ndarray, m: np.ndarray, v: np.ndarray) -> None:
-        self.w, self.m, self.v, self._step = w, m, v, _Adam()
-        self._at, *self._moments = map(address, (w, m, v))
-
-    def are_of(self, w: np.ndarray, m: np.ndarray, v: np.ndarray) -> bool:
-        """Whether these are the arrays."""
-        return self.w is w and self.m is m and self.v is v
-
-    def __call__(self, scalars: tuple[float, ...], gradient: np.ndarray) -> None:
-        """One step; scalars in the order of the fields of optim.c's struct. Raises NumericsError."""
-        w, step = self.w, self._step
-        if gradient.size != w.size or gradient.dtype != w.dtype or not gradient.flags.c_contiguous:
-            raise NumericsError(f"adam: {gradient.dtype} {gradient.shape} is no gradient of {w.shape}")
-        step.__init__(*scalars)
-        ADAM(w.size, step, self._at, address(gradient), *self._moments)
+def adam(scalars: tuple[float, ...], w: np.ndarray, g: np.ndarray, m: np.ndarray, v: np.ndarray) -> None:
+    """One step in place; scalars in the order of the fields of optim.c's struct."""
+    ADAM(w.size, ctypes.byref(_Adam(*scalars)), address(w), address(g), address(m), address(v))

@@ -1,5 +1,19 @@
 /* Minibatches from a memory of episodes: what EpisodeReplay of app/rl/replay.py collects of its transitions. */
-#include "replay.h"
+#include "common.h"
+
+/* One episode; totals has `width` numbers of each state passed, one state more than steps. */
+typedef struct {
+    int64_t graph, finished, steps;
+    const int64_t *actions;
+    const double *rewards;
+    const int64_t *totals;
+} Episode;
+
+/* powers [n_step + 1] of the discount. */
+typedef struct {
+    int64_t n_step, width;
+    const double *powers;
+} Returns;
 
 /* order [count]: transitions by graph and step, equal ones as they come. */
 static void sort_picks(int64_t count, const int32_t *pick, const Episode *episode, int64_t *order) {

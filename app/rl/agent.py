@@ -11,7 +11,6 @@ from app.checkpoint.store import State
 from app.comm.group import Group
 from app.errors import CaseError
 from app.gnn.loss import td_loss
-from app.rl.drawn_lessons import DrawnLessons
 from app.rl.env import Environment
 from app.rl.learner import Learner, Lesson, score_environments
 from app.rl.qnet import Gradient, QNetwork
@@ -57,8 +56,6 @@ class Agent(Learner):
         compiled = getattr(group.device, "native", True) is not None
         by_lists = case.replay != "bits"
         self.replay = EpisodeReplay(*memory, compiled) if by_lists else BitsReplay(*memory, blocks)
-        served = DrawnLessons.serves(self.whole, self.replay, case.batch, PART_ROWS)
-        self.drawn = DrawnLessons(self.whole, self.replay, case) if served else None
 
     # ---- acting -----------------------------------------------------------------------------------------
 
@@ -128,7 +125,7 @@ class Agent(Learner):
         due, self.untrained = divmod(self.untrained, self.case.train_every)
         for _ in range(self.case.gradient_steps * due):
             draws = stream(self.seed, "sample", self.optimiser.step)
-            yield self._drawn_lesson(draws)
+            yield self.lesson(self.replay.sample(draws, self.case.batch))
 
     def notes(self, step: int) -> dict[str, float]:
         """The exploration rate."""
@@ -182,13 +179,6 @@ class Agent(Learner):
                 gradient.add(more)
         loss = _mean(np.concatenate(losses))
         return Lesson(loss, self.net.flatten(self.params, batch, gradient))
-
-    def _drawn_lesson(self, draws: np.random.Generator) -> Lesson:
-        """`lesson` of a minibatch that is drawn now; in one compiled call where there is one for it."""
-        if self.drawn is None or self.whole is None:
-            return self.lesson(self.replay.sample(draws, self.case.batch))
-        losses, gradient = self.drawn.losses(draws, (self.params, self.target))
-        return Lesson(_mean(losses), gradient)
 
     def _whole_lesson(self, sample: Sample) -> Lesson:
         """`lesson` of a minibatch of one part, in one compiled call."""
@@ -252,7 +242,7 @@ class Agent(Learner):
 
 def _mean(losses: np.ndarray) -> float:
     """The mean of the losses of a minibatch."""
-    return float(np.add.reduce(losses) / np.float32(len(losses)))
+    return float(losses.sum() / np.float32(len(losses)))
 
 
 @dataclass

@@ -49,7 +49,6 @@ class CompiledLessons:
 
     blocks        the training graphs
     wants_codes   True: it does not know the dynamics, and is told the codes of states (`replayed`)
-    largest       the graph of the most nodes
     """
 
     def __init__(self, group: Group, net: QNetwork, params: Parameters, blocks: list[RowBlock]) -> None:
@@ -58,7 +57,6 @@ class CompiledLessons:
         self.tables = StoredTables(net, int(graph[:, ENTRIES].max()))
         self._told = 0  # which of these the kernels know
         self._sizes, self._most = [block.n for block in blocks], MOST_NUMBERS // net.K
-        self.largest = self._sizes.index(max(self._sizes))
         problem, policy, embedding = net.problem, net.policy, net.embedding
         rules = _code_rules(problem)
         self.wants_codes = rules is None
@@ -158,10 +156,10 @@ class CompiledLessons:
         weights   those that learn, and the target network's
         """
         states = len(sample.graphs)
-        every = self.looks([*sample.totals_before, *sample.totals_after])
-        looks = tuple(
-            Looks(every.look[k], every.own[k], every.alive[k]) for k in (slice(states), slice(states, None))
-        )
+        totals = [*sample.totals_before, *sample.totals_after]
+        look, alive = self._numbers(totals), _alive(totals)
+        own = self.tables.own_values(totals)
+        looks = tuple(Looks(look[k], own[k], alive[k]) for k in (slice(states), slice(states, None)))
         if codes is None:
             _give_choices(sample, *looks)
         else:
@@ -214,7 +212,7 @@ class CompiledLessons:
         seen      the choices that led to the states, or where `wants_codes` their codes [rows]
         weights   of the network, and of a linear head for values or None
         """
-        look = self.looks(totals)
+        look = Looks(self._numbers(totals), self.tables.own_values(totals), _alive(totals))
         if isinstance(seen, Choices):
             look.chosen, look.begin, look.count = seen.chosen, seen.begin, seen.count
         else:
@@ -229,13 +227,12 @@ class CompiledLessons:
         """The states of environments as the kernels want them."""
         every = self.net.paper and self.net.pools_to_choose
         code = np.ascontiguousarray(codes_of(envs, every), dtype=np.int32)
-        look = self.looks([env.totals for env in envs])
-        look.code = code
-        return np.array(graphs, dtype=np.int64), look, every
-
-    def looks(self, totals: list[StateTotals]) -> Looks:
-        """How states of these totals look, without their codes; holds until the next call."""
-        return Looks(self._numbers(totals), self.tables.own_values(totals), _alive(totals))
+        totals = [env.totals for env in envs]
+        return (
+            np.array(graphs, dtype=np.int64),
+            Looks(self._numbers(totals), self.tables.own_values(totals), _alive(totals), code),
+            every,
+        )
 
     def _numbers(self, totals: list[StateTotals]) -> np.ndarray:
         """[states] int32, the tables of states, which the kernels know from now on."""

@@ -159,7 +159,6 @@ class EpisodeReplay:
     """The default memory: 8 bytes a transition in the ring, and for its episode 40 a step with 3 totals.
 
     compiled   kernels may collect minibatches, with the same bits
-    powers     [n_step + 1] of the discount
     """
 
     def __init__(self, capacity: int, n_step: int, discount: float, compiled: bool = False) -> None:
@@ -170,7 +169,7 @@ class EpisodeReplay:
         self.ring = np.empty((capacity, 2), dtype=np.int32)  # (episode, t)
         self.added = 0
         self._next_episode = 0
-        self.powers = [discount**i for i in range(n_step + 1)]
+        self._powers = [discount**i for i in range(n_step + 1)]
 
     @property
     def begun(self) -> int:
@@ -245,18 +244,9 @@ class EpisodeReplay:
         if episode.finished and not episode.held:
             del self.episodes[number]
 
-    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        """[size, 2] int32, (episode, t) of transitions drawn uniformly, with replacement."""
-        return self.ring[rng.integers(0, len(self), size)]
-
-    def records(self, drawn: np.ndarray) -> bytes:
-        """The records of the episodes of such transitions, one behind the other."""
-        episodes = self.episodes
-        return b"".join([episodes[number].record() for number in drawn[:, 0].tolist()])
-
     def sample(self, rng: np.random.Generator, size: int) -> Sample:
         """`size` transitions drawn uniformly, with replacement."""
-        drawn = self.draw(rng, size)
+        drawn = self.ring[rng.integers(0, len(self), size)]
         if self.compiled:
             return self._collect_compiled(drawn)
         picks = drawn.tolist()
@@ -274,7 +264,7 @@ class EpisodeReplay:
         picks = drawn.tolist()
         chosen = [episodes[number] for number, _ in picks]
         if self._collector is None:
-            self._collector = Collector(self.n_step, self.powers, chosen[0].width)
+            self._collector = Collector(self.n_step, self._powers, chosen[0].width)
         records = b"".join([each.record() for each in chosen])
         found = self._collector.collect(drawn, records, sum([t for _, t in picks]))
         states, count = chosen[0].named(found.totals.tolist()), len(picks)
@@ -293,7 +283,7 @@ class EpisodeReplay:
             end = min(t + self.n_step, steps)
             terminal = episode.finished and end == steps
             returns.append(self._return(episode.rewards, t, end))
-            discounts.append(0.0 if terminal else self.powers[end - t])
+            discounts.append(0.0 if terminal else self._powers[end - t])
             chosen.extend(actions[:end])
             ends.append(len(chosen))
             totals.extend(episode.numbers(t))
@@ -312,7 +302,7 @@ class EpisodeReplay:
         """Discounted rewards of steps t .. end - 1."""
         total = 0.0
         for i in range(t, end):
-            total += rewards[i] * self.powers[i - t]
+            total += rewards[i] * self._powers[i - t]
         return total
 
     def arrays(self) -> dict[str, np.ndarray]:

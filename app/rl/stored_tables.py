@@ -23,11 +23,10 @@ class StoredTables:
     features   [room, entries, F] float32; factors [room], or [room, entries] with policy.hub_degree: what
                neighbour sums are multiplied by
     changed    counts how often these arrays have become others
-    cleared    counts how often all numbers were given anew
     """
 
     def __init__(self, net: QNetwork, entries: int) -> None:
-        self.net, self.entries, self.changed, self.cleared = net, entries, 0, 0
+        self.net, self.entries, self.changed = net, entries, 0
         own = () if net.paper else getattr(net.problem, "own_features", ())
         self.own = np.array(own, dtype=np.int64)
         self._shared = net.problem.shared_numbers if own else None
@@ -53,7 +52,6 @@ class StoredTables:
         if len(self._of_state) + len(new) > self._most(len(totals)):
             self._of_totals.clear()
             self._of_state.clear()
-            self.cleared += 1
             self._learn(totals, totals)
             return
         self._store(new)
