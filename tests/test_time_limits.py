@@ -710,6 +710,7 @@ def test_what_a_search_leaves_of_a_limit_goes_into_more_sets():
     assert told.bound <= found.bound
 
 
+@pytest.mark.mpi_skip
 def test_the_check_of_joined_communities_is_told_by_its_rounds(monkeypatch):
     graph = nx.caveman_graph(6, 4)
     graph.add_edges_from((4 * i, 100 + i) for i in range(6))  # ends that belong to their neighbours
